@@ -1,0 +1,24 @@
+"""contrica: contrastive independent component analysis.
+
+The patterns of a foreground dataset that its background does not have::
+
+    from contrica import ContrastiveICA
+    scores = ContrastiveICA(2, random_state=0).fit_transform(X, background=Y)
+"""
+
+from contrica._version import __version__
+from contrica.estimators import Background, ContrastiveICA, ProportionalContrastiveICA
+from contrica.files import load, save
+from contrica.validation import DelicateDataWarning, IdentifiabilityWarning, PatternWarning
+
+__all__ = [
+    "Background",
+    "ContrastiveICA",
+    "DelicateDataWarning",
+    "IdentifiabilityWarning",
+    "PatternWarning",
+    "ProportionalContrastiveICA",
+    "__version__",
+    "load",
+    "save",
+]

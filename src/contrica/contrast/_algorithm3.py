@@ -1,0 +1,336 @@
+"""Algorithm 3 of the paper: proportional contrastive ICA, where z′ = γ z.
+
+γ enters κ₂ as γ² and κ₄ as γ⁴; ``background_scale`` is always γ itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import nnls
+
+from contrica.contrast._deflation import shared_weights
+from contrica.contrast._ratio import contrast_ratio
+from contrica.cumulants import Cumulants, Estimate, cumulants
+from contrica.decompositions import Decomposition, htd, spm
+from contrica.operators import relative_norm
+from contrica.ranks import check_ranks
+from contrica.symmetric import svec, svec_outer
+from contrica.validation import PatternWarning, check_count, check_matrix
+
+__all__ = [
+    "BackgroundScale",
+    "Proportional",
+    "Proportionality",
+    "ScaleSweep",
+    "background_scale",
+    "proportional_contrast",
+    "proportionality_test",
+    "scale_sweep",
+]
+
+logger = logging.getLogger("contrica")
+
+
+class BackgroundScale(NamedTuple):
+    """The background's scale γ in the foreground, and each pattern's own estimate of it.
+
+    Attributes
+    ----------
+    scale : float
+        γ, from the median of ``λ′_i / λ_i`` over the background patterns.
+    estimates : ndarray of shape (r,)
+        ``(λ′_i / λ_i)^¼`` of each pattern; NaN where the ratio is negative.
+    background : Decomposition
+        The patterns and their weights λ in the background.
+    shared_weights : ndarray of shape (r,)
+        Their weights λ′ in the foreground.
+    """
+
+    scale: float
+    estimates: np.ndarray
+    background: Decomposition
+    shared_weights: np.ndarray
+
+    @property
+    def spread(self) -> float:
+        """Median distance of the ``λ′_i / λ_i`` from their median, relative to it."""
+        ratios = self.shared_weights / self.background.weights
+        centre = np.median(ratios)
+        return float(np.median(np.abs(ratios - centre)) / max(abs(centre), np.finfo(float).tiny))
+
+
+def background_scale(
+    fore: Cumulants,
+    back: Cumulants,
+    n_background: int,
+    n_foreground: int,
+    *,
+    rng: np.random.Generator,
+    deflation: str = "thin",
+    max_iter: int = 200,
+    tol: float = 1e-8,
+) -> BackgroundScale:
+    """Closed-form γ of proportional cICA.
+
+    ``γ⁴ λ_i = (A_iᵀ V D⁻¹ Vᵀ A_i)⁻¹`` for every background pattern i, with ``V D Vᵀ`` the thin
+    eigendecomposition of ``Mat(κ₄(x))``: hence r estimates, whose median is taken. The closed form
+    needs r as well as ℓ.
+
+    Parameters
+    ----------
+    fore, back : Cumulants
+    n_background, n_foreground : int
+        The ranks r and ℓ.
+    rng : numpy.random.Generator
+        Source of the subspace power method's starts.
+    deflation : str
+        Estimator of the numerators λ′, see `shared_weights`.
+    max_iter, tol
+        Passed to `spm`.
+
+    Returns
+    -------
+    BackgroundScale
+
+    References
+    ----------
+    Wang, Maraj and Seigal, Theorem `thm: unique gamma`.
+    """
+    check_ranks(n_background, n_foreground, fore.n_features)
+    background = spm(back.fourth, n_background, rng=rng, max_iter=max_iter, tol=tol)
+    shared = shared_weights(fore.fourth, background.vectors, n_background + n_foreground, deflation)
+    ratios = shared / background.weights
+    power = float(np.median(ratios))
+    if power <= 0:
+        warnings.warn(
+            f"{np.sum(ratios <= 0)} of {ratios.size} background patterns have weights of opposite "
+            "sign in foreground and background, so no background_scale fits: 0 is used, which "
+            "subtracts nothing. Give background_scale, or use ContrastiveICA.",
+            PatternWarning,
+            stacklevel=2,
+        )
+    estimates = np.where(ratios > 0, np.abs(ratios), np.nan) ** 0.25
+    return BackgroundScale(max(power, 0.0) ** 0.25, estimates, background, shared)
+
+
+class Proportional(NamedTuple):
+    """``κ₄(x) − γ⁴ κ₄(y) ≈ Σ ν_j b_j^{⊗4}``, with contrast ratios and relative residual."""
+
+    scale: float
+    foreground: Decomposition
+    ratio: np.ndarray
+    residual: float
+
+
+def proportional_contrast(
+    fore: Cumulants, back: Cumulants, n_foreground: int, *, background_scale: float
+) -> Proportional:
+    """Decompose ``κ₄(x) − γ⁴ κ₄(y)`` by HTD (Algorithm 3, Step 2).
+
+    Parameters
+    ----------
+    fore, back : Cumulants
+    n_foreground : int
+        ℓ.
+    background_scale : float
+        γ, not a power of it; see the function `background_scale` for its closed form.
+
+    Returns
+    -------
+    Proportional
+
+    References
+    ----------
+    Wang, Maraj and Seigal, Algorithm 3.
+    """
+    rest = fore.fourth - back.fourth * background_scale**4
+    foreground = htd(rest, n_foreground)
+    ratio = contrast_ratio(foreground.vectors, fore, back)
+    residual = relative_norm(rest - foreground.tensor(), fore.fourth)
+    return Proportional(background_scale, foreground, ratio, residual)
+
+
+class ScaleSweep(NamedTuple):
+    """Proportional cICA over a grid of scales, patterns by decreasing contrast ratio.
+
+    Attributes
+    ----------
+    scales : ndarray of shape (k,)
+    vectors : ndarray of shape (k, n_features, l)
+    weights, ratios : ndarray of shape (k, l)
+    """
+
+    scales: np.ndarray
+    vectors: np.ndarray
+    weights: np.ndarray
+    ratios: np.ndarray
+
+
+def scale_sweep(
+    fore: Cumulants, back: Cumulants, n_foreground: int, scales: np.ndarray | None = None
+) -> ScaleSweep:
+    """Algorithm 3 for every γ of a grid, to be judged by eye where no single γ holds.
+
+    Parameters
+    ----------
+    fore, back : Cumulants
+    n_foreground : int
+        ℓ.
+    scales : array-like, optional
+        Values of γ ≥ 0; default 0 (plain ICA) and 20 values evenly spaced in the logarithm from
+        0.1 to 10.
+
+    Returns
+    -------
+    ScaleSweep
+    """
+    if scales is None:
+        scales = np.concatenate([[0.0], np.geomspace(0.1, 10, 20)])
+    grid = np.atleast_1d(np.asarray(scales, dtype=float))
+    if grid.size == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
+        raise ValueError(f"scales must be finite and not negative, but {scales!r} was given.")
+    found = []
+    for scale in grid:
+        terms = htd(fore.fourth - back.fourth * float(scale) ** 4, n_foreground, tie_gap=0.0)
+        ratio = contrast_ratio(terms.vectors, fore, back)
+        order = np.argsort(-ratio, kind="stable")
+        found.append((terms.vectors[:, order], terms.weights[order], ratio[order]))
+    vectors, weights, ratios = (np.array(part) for part in zip(*found, strict=True))
+    return ScaleSweep(grid, vectors, weights, ratios)
+
+
+class Proportionality(NamedTuple):
+    """Result of `proportionality_test`.
+
+    Attributes
+    ----------
+    p_value : float
+        Share of simulated spreads at least as large as the one seen; small speaks against z′ = γ z.
+    spread : float
+        Relative median deviation of the estimates of γ⁴ from their median.
+    null : ndarray of shape (n_simulations,)
+        The spreads under simulated proportionality.
+    scale : BackgroundScale
+        γ and each pattern's estimate of it.
+    """
+
+    p_value: float
+    spread: float
+    null: np.ndarray
+    scale: BackgroundScale
+
+
+def proportionality_test(
+    X: np.ndarray,
+    background: np.ndarray,
+    n_background: int,
+    n_foreground: int,
+    *,
+    rng: np.random.Generator,
+    n_simulations: int = 99,
+    estimate: Estimate = "plugin",
+    deflation: str = "thin",
+) -> Proportionality:
+    """Test whether one scale γ carries every background pattern into the foreground.
+
+    The paper suggests to see whether the estimates of γ agree over i. How far they spread when
+    they should agree depends on the sample, so the spread is compared with that of simulated data
+    that *are* proportional: ``x* = γ y* + B s*``, with ``y*`` rows drawn anew from the background,
+    ``γ`` and ``B`` as fitted by Algorithm 3, and ``s*`` independent sources of the fitted variances
+    and fourth cumulants (the rest of the foreground's covariance is filled up by Gaussian noise).
+
+    Parameters
+    ----------
+    X, background : ndarray of shape (n, n_features), (m, n_features)
+        Data; project them first if there are more than about 30 variables.
+    n_background, n_foreground : int
+        The ranks r ≥ 2 and ℓ.
+    rng : numpy.random.Generator
+        Source of the simulations and of the subspace power method's starts.
+    n_simulations : int
+        The smallest p-value that can come out is ``1 / (n_simulations + 1)``.
+    estimate, deflation
+        As in `cumulants` and `shared_weights`.
+
+    Returns
+    -------
+    Proportionality
+
+    References
+    ----------
+    Wang, Maraj and Seigal, remark after Theorem `thm: unique gamma`.
+    """
+    X, background = check_matrix(X, "X"), check_matrix(background, "background")
+    check_count("n_background", n_background, least=2)
+    check_count("n_simulations", n_simulations)
+
+    def scale_of(fore_rows: np.ndarray, back_rows: np.ndarray) -> BackgroundScale:
+        fore, back = cumulants(fore_rows, estimate), cumulants(back_rows, estimate)
+        return background_scale(
+            fore, back, n_background, n_foreground, rng=rng, deflation=deflation
+        )
+
+    seen = scale_of(X, background)
+    fore, back = cumulants(X, estimate), cumulants(background, estimate)
+    fit = proportional_contrast(fore, back, n_foreground, background_scale=seen.scale)
+    simulate = _NullModel(fore, back, fit)
+    null = np.empty(n_simulations)
+    with warnings.catch_warnings():
+        # What is doubtful about a simulated fit is no news to the user.
+        warnings.simplefilter("ignore", PatternWarning)
+        for i in range(n_simulations):
+            null[i] = scale_of(
+                simulate(background, len(X), rng), background[rng.integers(len(background), size=len(background))]
+            ).spread
+            logger.info("proportionality test: %d of %d simulations", i + 1, n_simulations)
+    p_value = (1 + np.sum(null >= seen.spread)) / (1 + n_simulations)
+    return Proportionality(float(p_value), seen.spread, null, seen)
+
+
+class _NullModel:
+    """Draws foregrounds in which the background is exactly proportional."""
+
+    # Kurtosis that a simulated source may have at most: beyond, n rows would not show it.
+    MAX_KURTOSIS = 50.0
+
+    def __init__(self, fore: Cumulants, back: Cumulants, fit: Proportional) -> None:
+        self.scale = fit.scale
+        self.vectors = fit.foreground.vectors
+        excess = fore.covariance - fit.scale**2 * back.covariance
+        variances = nnls(svec_outer(self.vectors), svec(excess))[0]
+        # A fourth cumulant ν needs a variance of at least √(|ν|/2) if negative, else of √(ν/max).
+        limit = np.where(fit.foreground.weights < 0, 2.0, self.MAX_KURTOSIS)
+        self.deviations = np.sqrt(
+            np.maximum(variances, np.sqrt(np.abs(fit.foreground.weights) / limit))
+        )
+        self.kurtosis = fit.foreground.weights / np.maximum(self.deviations, 1e-300) ** 4
+        left = excess - (self.vectors * self.deviations**2) @ self.vectors.T
+        values, axes = eigh(left)
+        self.noise = axes * np.sqrt(np.maximum(values, 0.0))
+
+    def __call__(self, background: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        rows = background[rng.integers(len(background), size=n)]
+        sources = np.column_stack([_source(k, n, rng) for k in self.kurtosis])
+        gaussian = rng.standard_normal((n, self.noise.shape[1]))
+        return (
+            self.scale * rows
+            + (sources * self.deviations) @ self.vectors.T
+            + gaussian @ self.noise.T
+        )
+
+
+def _source(kurtosis: float, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws of mean 0, variance 1 and the given excess kurtosis ≥ −2."""
+    gaussian = rng.standard_normal(n)
+    if kurtosis < 0:
+        # ±c plus Gaussian: κ₄ = −2c⁴
+        square = min(np.sqrt(-kurtosis / 2), 1.0)
+        return np.sqrt(square) * rng.choice([-1.0, 1.0], n) + np.sqrt(1 - square) * gaussian
+    # Gaussian switched on with probability π: excess kurtosis 3/π − 3
+    share = 3 / (kurtosis + 3)
+    return gaussian * (rng.random(n) < share) / np.sqrt(share)

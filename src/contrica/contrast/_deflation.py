@@ -1,0 +1,131 @@
+"""Step 2 of Algorithm 2: how much of each background pattern the foreground holds.
+
+In population all of these but ``least_squares`` give the same λ′; under sampling noise they differ.
+Write ``M = Mat(κ₄(x))`` and ``A_i = vec(a_i a_iᵀ)``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from contrica.eigen import Eigenpairs, top_eigenpairs
+from contrica.operators import PackedTensor, RankOneSum, TensorOperator
+from contrica.symmetric import svec_outer
+from contrica.validation import PatternWarning, check_choice
+
+__all__ = ["DEFLATIONS", "shared_weights"]
+
+
+def _inverse_form(pairs: Eigenpairs, vectors: np.ndarray) -> np.ndarray:
+    """``A_iᵀ V D⁻¹ Vᵀ A_j`` for all pairs of vectors."""
+    inside = pairs.vectors.T @ svec_outer(vectors)
+    return (inside.T / pairs.values) @ inside
+
+
+def thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
+    """Each vector by itself: ``λ′_i = 1 / (A_iᵀ V D⁻¹ Vᵀ A_i)``, ``V D Vᵀ ≈ M`` thin of rank r + ℓ.
+
+    The formula in the proof of `prop:iden_alg2`: the only multiple of ``A_i A_iᵀ`` whose subtraction
+    lowers the rank of M.
+    """
+    return 1 / np.diag(_inverse_form(top_eigenpairs(fore, rank), vectors))
+
+
+def closed_form(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
+    """All vectors together: the diagonal of ``(Aᵀ M⁺ A)⁻¹``, ``M⁺`` thin of rank r + ℓ.
+
+    The matrix form in the proof of `thm: unique gamma`, from Lemma `lem:unique_C`.
+    """
+    return np.diag(np.linalg.pinv(_inverse_form(top_eigenpairs(fore, rank), vectors), hermitian=True))
+
+
+def sequential(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
+    """One vector after another, each subtraction followed by a new full-rank decomposition.
+
+    How the authors ran it: M starts at its numerical rank, and every subtraction lowers it by one.
+    """
+    return _one_after_another(fore, vectors, None)
+
+
+def sequential_thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
+    """`sequential`, with M cut to rank r + ℓ before the first vector, r + ℓ − 1 before the next."""
+    return _one_after_another(fore, vectors, rank)
+
+
+def _one_after_another(
+    fore: TensorOperator, vectors: np.ndarray, rank: int | None
+) -> np.ndarray:
+    rest = PackedTensor(fore.flatten(), fore.n_features)
+    if rank is None:
+        sizes = np.abs(top_eigenpairs(rest).values)
+        rank = int(np.sum(sizes > sizes.max(initial=0.0) * sizes.size * np.finfo(float).eps))
+    weights = np.empty(vectors.shape[1])
+    for i, vector in enumerate(vectors.T[:, :, None]):
+        pairs = top_eigenpairs(rest, max(rank - i, 1))
+        weights[i] = 1 / _inverse_form(pairs, vector)[0, 0]
+        rest = rest - RankOneSum(weights[i : i + 1], vector)  # type: ignore[assignment]
+    return weights
+
+
+def least_squares(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
+    """The λ′ that minimise ``‖κ₄(x) − Σ λ′_i a_i^{⊗4}‖``, ignoring the foreground patterns.
+
+    Steady under noise, but biased by nature: even in population it gives part of every ``b_j^{⊗4}``
+    to the ``a_i^{⊗4}`` near it, ``(a_i · b_j)⁴ ν_j`` for a single i.
+    """
+    gram = (vectors.T @ vectors) ** 4
+    return np.linalg.lstsq(gram, fore.coefficients(vectors), rcond=None)[0]
+
+
+Deflation = Callable[[TensorOperator, np.ndarray, int], np.ndarray]
+
+DEFLATIONS: dict[str, Deflation] = {
+    "thin": thin,
+    "sequential": sequential,
+    "sequential_thin": sequential_thin,
+    "closed_form": closed_form,
+    "least_squares": least_squares,
+}
+
+
+def shared_weights(
+    fore: TensorOperator, vectors: np.ndarray, rank: int, deflation: str = "thin"
+) -> np.ndarray:
+    """Coefficients λ′ of the background patterns in κ₄ of the foreground.
+
+    Parameters
+    ----------
+    fore : TensorOperator
+        κ₄(x).
+    vectors : ndarray of shape (n_features, r)
+        Background patterns, unit columns.
+    rank : int
+        r + ℓ, the rank at which the thin estimators cut κ₄(x).
+    deflation : {"thin", "sequential", "sequential_thin", "closed_form", "least_squares"}
+        Estimator. All but the last agree on exact tensors.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+
+    References
+    ----------
+    Wang, Maraj and Seigal, Algorithm 2, Step 2; `prop:iden_alg2` and Lemma `lem:unique_C`.
+    """
+    check_choice("deflation", deflation, tuple(DEFLATIONS))
+    weights = DEFLATIONS[deflation](fore, vectors, rank)
+    # λ′ of a pattern that is there is of the order of the tensor; a denominator that noise has
+    # brought near zero is not.
+    wild = ~(np.abs(weights) <= np.sqrt(fore.squared_norm()))
+    if wild.any():
+        warnings.warn(
+            f"{wild.sum()} of {weights.size} shared weights exceed the norm of the foreground's whole "
+            "fourth cumulant: noise rather than patterns. "
+            'Lower n_background, or use deflation="least_squares".',
+            PatternWarning,
+            stacklevel=3,
+        )
+    return weights

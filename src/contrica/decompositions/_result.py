@@ -1,0 +1,50 @@
+"""The one result type of every decomposition, in canonical form."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from contrica.operators import RankOneSum
+from contrica.symmetric import fix_signs
+
+__all__ = ["Decomposition", "canonical"]
+
+
+class Decomposition(NamedTuple):
+    """``T ≈ Σ_i weights[i] · vectors[:, i]^{⊗4}``.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (rank,)
+        By decreasing magnitude.
+    vectors : ndarray of shape (n_features, rank)
+        Unit columns, the entry of largest magnitude positive.
+    n_iter : int
+        Iterations spent; 0 for direct methods.
+    """
+
+    weights: np.ndarray
+    vectors: np.ndarray
+    n_iter: int = 0
+
+    def tensor(self) -> RankOneSum:
+        """The decomposition as a tensor operator."""
+        return RankOneSum(self.weights, self.vectors)
+
+
+def canonical(weights: np.ndarray, vectors: np.ndarray, n_iter: int = 0) -> Decomposition:
+    """Unit vectors, largest entry positive, terms by decreasing magnitude of the weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> canonical(np.array([1.0, -2.0]), np.array([[1.0, 0.0], [0.0, -1.0]])).vectors
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    norms = np.linalg.norm(vectors, axis=0)
+    weights = weights * norms**4
+    order = np.argsort(-np.abs(weights), kind="stable")
+    return Decomposition(weights[order], fix_signs(vectors[:, order] / norms[order]), n_iter)

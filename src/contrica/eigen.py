@@ -1,0 +1,82 @@
+"""Largest-magnitude eigenpairs of a flattened tensor: dense when small, Lanczos when large."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from contrica.operators import PackedTensor, RankOneSum, TensorOperator
+from contrica.symmetric import n_packed, smat, svec
+from contrica.validation import check_rank
+
+__all__ = ["Eigenpairs", "eigenvalues", "top_eigenpairs"]
+
+# Below this size of the flattening a full decomposition is faster than Lanczos iterations.
+DENSE_SIZE = 2000
+
+
+class Eigenpairs(NamedTuple):
+    """Eigenvalues by decreasing magnitude, and orthonormal eigenvectors in ``svec`` coordinates.
+
+    Attributes
+    ----------
+    values : ndarray of shape (rank,)
+    vectors : ndarray of shape (p(p+1)/2, rank)
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+    def matrices(self) -> np.ndarray:
+        """Eigenvectors read as symmetric matrices, shape ``(rank, p, p)``."""
+        return smat(self.vectors.T)
+
+
+def top_eigenpairs(operator: TensorOperator, rank: int | None = None) -> Eigenpairs:
+    """The ``rank`` eigenpairs of ``Mat(T)`` of largest magnitude; all of them without a rank.
+
+    Parameters
+    ----------
+    operator : TensorOperator
+    rank : int, optional
+        At most ``p(p+1)/2``.
+
+    Returns
+    -------
+    Eigenpairs
+    """
+    size = n_packed(operator.n_features)
+    rank = size if rank is None else check_rank(rank, operator.n_features)
+    written_out = isinstance(operator, PackedTensor | RankOneSum)
+    if size <= DENSE_SIZE or rank > size // 4:
+        values, vectors = eigh(operator.flatten(), check_finite=False, driver="evd")
+    else:
+        flat = operator.flatten() if written_out else _svec_operator(operator, size)
+        values, vectors = eigsh(flat, k=rank, which="LM", v0=_start(operator.n_features))
+    order = np.argsort(-np.abs(values), kind="stable")[:rank]
+    return Eigenpairs(values[order], vectors[:, order])
+
+
+def eigenvalues(operator: TensorOperator, most: int | None = None) -> np.ndarray:
+    """Eigenvalues of ``Mat(T)`` by decreasing magnitude, at most ``most`` of them."""
+    size = n_packed(operator.n_features)
+    if size <= DENSE_SIZE or (most is None and isinstance(operator, PackedTensor)):
+        values = eigh(operator.flatten(), eigvals_only=True, check_finite=False)
+        return values[np.argsort(-np.abs(values), kind="stable")][:most]
+    return top_eigenpairs(operator, min(most or size, size)).values
+
+
+def _svec_operator(operator: TensorOperator, size: int) -> LinearOperator:
+    def product(vector: np.ndarray) -> np.ndarray:
+        return svec(operator.apply(smat(vector.ravel())))
+
+    return LinearOperator((size, size), matvec=product, rmatvec=product, dtype=np.float64)
+
+
+def _start(n_features: int) -> np.ndarray:
+    # Lanczos needs a start with a share in every eigenvector; a fixed generator keeps the
+    # decomposition a function of the tensor alone.
+    return np.random.default_rng(0).standard_normal(n_packed(n_features))

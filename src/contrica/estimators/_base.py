@@ -1,0 +1,266 @@
+"""What both estimators share: checking, projecting, storing, transforming."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from abc import abstractmethod
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from contrica.cumulants import Cumulants, cumulants
+from contrica.decompositions import Decomposition, htd
+from contrica.estimators._background import Background
+from contrica.operators import relative_norm
+from contrica.projection import common_basis
+from contrica.ranks import Ranks, choose_ranks
+from contrica.symmetric import fix_signs, n_packed
+from contrica.validation import (
+    DelicateDataWarning,
+    PatternWarning,
+    check_choice,
+    check_count,
+    check_covariance_rank,
+    check_rank,
+    check_same_features,
+    check_scale,
+    warn_delicate,
+)
+
+__all__ = ["BaseContrastive", "Separation"]
+
+logger = logging.getLogger("contrica")
+
+
+class Separation(NamedTuple):
+    """What an algorithm hands back to the estimator, in projected coordinates."""
+
+    foreground: Decomposition
+    ratio: np.ndarray
+    residual: float
+    n_iter: int
+
+
+class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Fit, transform and inverse transform around an algorithm that separates two cumulants."""
+
+    n_components: int | None
+    n_background: int | None
+    n_foreground: int | None
+    n_pcs: int | str | None
+    cumulant: str
+    deflation: str
+    projection: str
+    max_iter: int
+    tol: float
+    random_state: Any
+
+    @abstractmethod
+    def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
+        """Run the algorithm on both cumulants and store what is its own."""
+
+    def _lift(self, vectors: np.ndarray) -> np.ndarray:
+        """Columns in projected coordinates to rows over the variables."""
+        return (vectors if self.basis_ is None else self.basis_ @ vectors).T
+
+    def _lift_patterns(self, vectors: np.ndarray) -> np.ndarray:
+        """As `_lift`, the largest entry over the variables positive."""
+        return fix_signs(self._lift(vectors).T).T
+
+    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
+        """Find the patterns of ``X`` that ``background`` does not have.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Foreground; a data frame's column names are kept and compared.
+        y : Ignored
+            Present for scikit-learn's convention.
+        background : array-like of shape (n_background_samples, n_features) or Background
+            Background, over the same variables in the same order. Without one, plain ICA by HTD is
+            run, with a warning. In cross-validation wrap it as ``Background(Y)``, or a background
+            with as many rows as ``X`` is cut along with it; in a `Pipeline`, earlier steps transform
+            it only if built with ``transform_input=["background"]`` and metadata routing enabled.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        X, background = self._check_data(X, background)
+        datasets = [X] if background is None else [X, background]
+        self.basis_ = common_basis(datasets, self.n_pcs)
+        logger.info("cumulants of %s rows", " and ".join(str(len(rows)) for rows in datasets))
+        fore, *others = (
+            cumulants(rows if self.basis_ is None else rows @ self.basis_, self.cumulant)  # type: ignore[arg-type]
+            for rows in datasets
+        )
+        self.n_pcs_ = fore.n_features
+        back = others[0] if others else None
+        if back is not None:
+            check_covariance_rank(
+                np.linalg.eigvalsh(back.covariance),
+                back.n_samples,
+                0 if background is None else int(np.sum(np.ptp(background, axis=0) == 0)),
+                "background",
+            )
+        logger.info("choosing ranks")
+        ranks = self._choose_ranks(fore, back)
+        logger.info("separating patterns, r = %d and l = %d", *ranks)
+        found = self._plain_ica(fore, ranks) if back is None else self._separate(fore, back, ranks)
+        self._store(X.mean(axis=0), fore, found)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+        check_choice("cumulant", self.cumulant, ("plugin", "unbiased"))
+        check_choice("projection", self.projection, ("pattern", "filter"))
+        check_count("max_iter", self.max_iter)
+        check_scale("tol", self.tol)
+
+    def _check_data(self, X: Any, background: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        names = getattr(self, "feature_names_in_", None)
+        if isinstance(background, Background):
+            background = background.data
+        if background is None:
+            warnings.warn(
+                "no background was given, so nothing is contrasted: this is plain ICA of X. "
+                "Pass fit(X, background=...).",
+                DelicateDataWarning,
+                stacklevel=3,
+            )
+        else:
+            columns = _column_names(background)
+            background = check_array(
+                background, dtype=np.float64, ensure_min_samples=2, input_name="background"
+            )
+            check_same_features(names, columns, X.shape[1], background.shape[1])
+            if X.shape[1] < 2:
+                raise ValueError(
+                    "X and background have 1 feature, but a contrast needs at least 2: with a single "
+                    "variable there is only one direction."
+                )
+        warn_delicate(X, background, names)
+        return X, background
+
+    def _choose_ranks(self, fore: Cumulants, back: Cumulants | None) -> Ranks:
+        p = fore.n_features
+        given = {"n_background": self.n_background, "n_foreground": self.n_foreground}
+        for name, value in given.items():
+            if value is not None:
+                check_rank(value, p, name)
+        ranks = choose_ranks(fore, back, self.n_foreground, self.n_background)
+        self.n_background_, self.n_foreground_ = ranks
+        if ranks.n_foreground > 0:
+            return ranks
+        warnings.warn(
+            "nothing in the foreground's fourth cumulant stands out from the background's "
+            f"(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
+            "noise, or set n_foreground.",
+            PatternWarning,
+            stacklevel=3,
+        )
+        room = n_packed(p) - ranks.n_background
+        return ranks._replace(n_foreground=max(min(self.n_components or p, room), 1))
+
+    def _plain_ica(self, fore: Cumulants, ranks: Ranks) -> Separation:
+        found = htd(fore.fourth, ranks.n_foreground)
+        self.background_components_ = np.empty((0, self.n_features_in_))
+        self.background_weights_ = self.shared_weights_ = np.empty(0)
+        residual = relative_norm(fore.fourth - found.tensor(), fore.fourth)
+        return Separation(found, np.full(found.weights.size, np.nan), residual, 1)
+
+    def _store(self, mean: np.ndarray, fore: Cumulants, found: Separation) -> None:
+        count = found.ratio.size
+        wanted = count if self.n_components is None else self.n_components
+        if wanted > count:
+            warnings.warn(
+                f"n_components={wanted} patterns were asked for, but n_foreground={count} were "
+                "sought: that many are returned. Raise n_foreground.",
+                PatternWarning,
+                stacklevel=3,
+            )
+        # NaN (no background) sorts last and stably: then the order by weight remains.
+        keep = np.argsort(-found.ratio, kind="stable")[:wanted]
+        vectors = found.foreground.vectors[:, keep]
+        self.mean_ = mean
+        self.components_ = self._lift_patterns(vectors)
+        filters = self._lift(_filters(vectors, fore.covariance))
+        # a filter has a positive product with its pattern, whatever the pattern's sign
+        gains = np.einsum("kp,kp->k", filters, self.components_)
+        self.filters_ = filters * np.where(gains < 0, -1.0, 1.0)[:, None]
+        self.contrast_ratio_ = found.ratio[keep]
+        self.foreground_weights_ = found.foreground.weights[keep]
+        self.residual_ = found.residual
+        self.n_iter_ = max(found.n_iter, 1)
+
+    @property
+    def _axes(self) -> np.ndarray:
+        return self.components_ if self.projection == "pattern" else self.filters_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Scores of the rows of ``X``: ``(X − mean_) @ components_.T``, or with ``filters_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Foreground, background or new rows alike.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return (X - self.mean_) @ self._axes.T
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows with the given scores, nearest to ``mean_``.
+
+        The least-squares inverse of `transform`: scoring the result again gives the scores back,
+        as long as the components are linearly independent.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        scores = np.asarray(X, dtype=np.float64)
+        if scores.ndim != 2 or scores.shape[1] != len(self.components_):
+            raise ValueError(
+                f"scores of shape {scores.shape} came, but there are {len(self.components_)} "
+                "components: pass what transform returned, (n_samples, n_components)."
+            )
+        return self.mean_ + scores @ np.linalg.pinv(self._axes).T
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+
+def _filters(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """``Σ⁺b / (bᵀΣ⁺b)``: unit gain on b, least variance from everything else."""
+    inverse = np.linalg.pinv(covariance, hermitian=True)
+    solved = inverse @ vectors
+    gains = np.einsum("ik,ik->k", vectors, solved)
+    # A pattern along which the foreground does not vary has no filter but itself.
+    return np.where(gains > 0, solved / np.where(gains > 0, gains, 1.0), vectors)
+
+
+def _column_names(data: Any) -> np.ndarray | None:
+    columns = getattr(data, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.asarray(columns, dtype=object)
+
+

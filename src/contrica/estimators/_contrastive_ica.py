@@ -1,0 +1,150 @@
+"""Contrastive ICA: Algorithm 2 of the paper behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from contrica.contrast import DEFLATIONS, contrast
+from contrica.cumulants import Cumulants
+from contrica.estimators._base import BaseContrastive, Separation
+from contrica.ranks import Ranks
+from contrica.validation import check_choice, generator
+
+__all__ = ["ContrastiveICA"]
+
+
+class ContrastiveICA(BaseContrastive):
+    """Patterns of a foreground that its background does not have.
+
+    The model is ``y = A z`` for the background and ``x = A z′ + B s`` for the foreground, with
+    independent non-Gaussian sources. The columns of B are recovered from fourth cumulants, in which
+    ``κ₄(y) = Σ λ_i a_i^{⊗4}`` and ``κ₄(x) = Σ λ′_i a_i^{⊗4} + Σ ν_j b_j^{⊗4}``, and ordered by contrast
+    ratio ``k(b) = bᵀκ₂(x)b / bᵀκ₂(y)b``. There is no contrast parameter to tune.
+
+    Parameters
+    ----------
+    n_components : int or None, default=2
+        Patterns to keep, those of largest contrast ratio; ``None`` keeps all ``n_foreground_``.
+    n_background : int or None, default=None
+        r, the number of background patterns; ``None`` chooses it from the eigenvalues.
+    n_foreground : int or None, default=None
+        ℓ, the number of foreground patterns sought, of which the leading ones are kept; ``None``
+        chooses it from the eigenvalues.
+    n_pcs : int, "auto" or None, default="auto"
+        Principal components of the stacked rows to work in. "auto": all variables up to 30 of them,
+        otherwise the paper's rule, 30 components or 90 % of variance, whichever first. ``None``: no
+        PCA.
+    solver : {"paper"}, default="paper"
+        "paper" is Algorithm 2: subspace power method, deflation, hierarchical tensor decomposition.
+    deflation : str, default="thin"
+        Estimator of the λ′ in Step 2: "thin" (the paper's proof), "sequential" (as its authors ran
+        it), "sequential_thin", "closed_form" or "least_squares" (steady, but biased).
+    cumulant : {"plugin", "unbiased"}, default="plugin"
+        The paper's formula, which divides by n, or k-statistics.
+    projection : {"pattern", "filter"}, default="pattern"
+        What `transform` multiplies by: the patterns, ``X · b`` as in the paper, or the filters,
+        which undo the mixing.
+    max_iter : int, default=200
+        Most steps of one round of the subspace power method.
+    tol : float, default=1e-8
+        Step length at which its iterates have converged.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the starts of the subspace power method, the only random part.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Patterns: how each salient source appears in the variables. Unit rows, the largest
+        entry positive, by decreasing contrast ratio.
+    filters_ : ndarray of shape (n_components, n_features)
+        ``Σ_x⁺b / (bᵀΣ_x⁺b)``: the direction whose product with x recovers the source; exact when the
+        columns of [A B] are independent, the best linear estimate otherwise.
+    contrast_ratio_ : ndarray of shape (n_components,)
+        k(b): variance along the pattern in the foreground over that in the background. NaN without
+        a background.
+    foreground_weights_ : ndarray of shape (n_components,)
+        ν, the fourth cumulants of the salient sources.
+    background_components_ : ndarray of shape (n_background_, n_features)
+        Background patterns ``a_i``, unit rows.
+    background_weights_, shared_weights_ : ndarray of shape (n_background_,)
+        λ and λ′: their weights in the background and in the foreground.
+    n_background_, n_foreground_ : int
+        The ranks r and ℓ. ``n_foreground_ = 0`` says that nothing was found.
+    n_pcs_ : int
+        Dimension in which the cumulants were taken.
+    basis_ : ndarray of shape (n_features, n_pcs_) or None
+        Principal axes; ``None`` where no PCA was done.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the foreground.
+    residual_ : float
+        Relative norm of what of κ₄(x) the patterns leave unexplained.
+    n_iter_ : int
+        Steps of the subspace power method; 1 for plain ICA, which is direct.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X had string column names.
+
+    See Also
+    --------
+    ProportionalContrastiveICA : for a background that enters the foreground at one common scale.
+
+    References
+    ----------
+    K. Wang, A. Maraj and A. Seigal, "Contrastive independent component analysis".
+
+    Examples
+    --------
+    >>> from contrica import ContrastiveICA
+    >>> from contrica.datasets import make_four_clusters
+    >>> data = make_four_clusters(1000, random_state=0)
+    >>> model = ContrastiveICA(2, n_background=3, n_foreground=2, random_state=0)
+    >>> model.fit_transform(data.foreground, background=data.background).shape
+    (1000, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        n_background: int | None = None,
+        n_foreground: int | None = None,
+        n_pcs: int | str | None = "auto",
+        solver: str = "paper",
+        deflation: str = "thin",
+        cumulant: str = "plugin",
+        projection: str = "pattern",
+        max_iter: int = 200,
+        tol: float = 1e-8,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_background = n_background
+        self.n_foreground = n_foreground
+        self.n_pcs = n_pcs
+        self.solver = solver
+        self.deflation = deflation
+        self.cumulant = cumulant
+        self.projection = projection
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("solver", self.solver, ("paper",))
+        check_choice("deflation", self.deflation, tuple(DEFLATIONS))
+
+    def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
+        found = contrast(
+            fore,
+            back,
+            *ranks,
+            rng=generator(self.random_state),
+            deflation=self.deflation,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        self.background_components_ = self._lift_patterns(found.background.vectors)
+        self.background_weights_ = found.background.weights
+        self.shared_weights_ = found.shared_weights
+        return Separation(found.foreground, found.ratio, found.residual, found.background.n_iter)

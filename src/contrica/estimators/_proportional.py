@@ -1,0 +1,142 @@
+"""Proportional contrastive ICA: Algorithm 3 of the paper behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from contrica.contrast import DEFLATIONS, background_scale, proportional_contrast
+from contrica.cumulants import Cumulants
+from contrica.estimators._base import BaseContrastive, Separation
+from contrica.ranks import Ranks
+from contrica.validation import check_choice, check_scale, generator
+
+__all__ = ["ProportionalContrastiveICA"]
+
+
+class ProportionalContrastiveICA(BaseContrastive):
+    """Contrastive ICA where the background enters the foreground at one common scale, z′ = γ z.
+
+    Decomposes ``κ₄(x) − γ⁴ κ₄(y)`` by hierarchical tensor decomposition. γ is given, or follows in
+    closed form from the background patterns (which needs r as well as ℓ). Whether one γ fits all
+    patterns is tested by `contrica.contrast.proportionality_test`; a range of γ is tried by
+    `contrica.contrast.scale_sweep`.
+
+    Parameters
+    ----------
+    n_components : int or None, default=2
+        Patterns to keep, those of largest contrast ratio; ``None`` keeps all ``n_foreground_``.
+    n_background : int or None, default=None
+        r, used to estimate γ only; ``None`` chooses it from the eigenvalues.
+    n_foreground : int or None, default=None
+        ℓ, the number of foreground patterns sought; ``None`` chooses it from the eigenvalues.
+    n_pcs : int, "auto" or None, default="auto"
+        As in `ContrastiveICA`.
+    background_scale : float or None, default=None
+        γ itself, not its fourth power; ``None`` estimates it.
+    deflation : str, default="thin"
+        Estimator of the λ′ from which γ follows, as in `ContrastiveICA`.
+    cumulant : {"plugin", "unbiased"}, default="plugin"
+        The paper's formula, which divides by n, or k-statistics.
+    projection : {"pattern", "filter"}, default="pattern"
+        What `transform` multiplies by.
+    max_iter, tol
+        Of the subspace power method, as in `ContrastiveICA`.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the subspace power method's starts; unused where γ is given.
+
+    Attributes
+    ----------
+    background_scale_ : float
+        γ.
+    background_scale_estimates_ : ndarray of shape (n_background_,)
+        Each background pattern's own estimate of γ; NaN where its weights differ in sign. Empty
+        where γ was given.
+    components_, filters_, contrast_ratio_, foreground_weights_, background_components_, \
+background_weights_, shared_weights_, n_background_, n_foreground_, n_pcs_, basis_, mean_, residual_, n_iter_
+        As in `ContrastiveICA`. The background's are empty where γ was given.
+
+    See Also
+    --------
+    ContrastiveICA : where each background pattern has a weight of its own in the foreground.
+
+    References
+    ----------
+    K. Wang, A. Maraj and A. Seigal, "Contrastive independent component analysis", Algorithm 3.
+
+    Examples
+    --------
+    >>> from contrica import ProportionalContrastiveICA
+    >>> from contrica.datasets import make_synthetic
+    >>> data = make_synthetic(5, proportional=True, random_state=0)
+    >>> model = ProportionalContrastiveICA(4, n_background=5, n_foreground=4, random_state=0)
+    >>> round(model.fit(data.foreground, background=data.background).background_scale_, 1)
+    1.0
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = 2,
+        *,
+        n_background: int | None = None,
+        n_foreground: int | None = None,
+        n_pcs: int | str | None = "auto",
+        background_scale: float | None = None,
+        deflation: str = "thin",
+        cumulant: str = "plugin",
+        projection: str = "pattern",
+        max_iter: int = 200,
+        tol: float = 1e-8,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_background = n_background
+        self.n_foreground = n_foreground
+        self.n_pcs = n_pcs
+        self.background_scale = background_scale
+        self.deflation = deflation
+        self.cumulant = cumulant
+        self.projection = projection
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("deflation", self.deflation, tuple(DEFLATIONS))
+        if self.background_scale is not None:
+            check_scale("background_scale", self.background_scale)
+
+    def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
+        if self.background_scale is None:
+            scale = background_scale(
+                fore,
+                back,
+                *ranks,
+                rng=generator(self.random_state),
+                deflation=self.deflation,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+            self.background_scale_ = scale.scale
+            self.background_scale_estimates_ = scale.estimates
+            self.background_components_ = self._lift_patterns(scale.background.vectors)
+            self.background_weights_ = scale.background.weights
+            self.shared_weights_ = scale.shared_weights
+            n_iter = scale.background.n_iter
+        else:
+            self.background_scale_ = float(self.background_scale)
+            self.background_scale_estimates_ = np.empty(0)
+            self.background_components_ = np.empty((0, self.n_features_in_))
+            self.background_weights_ = self.shared_weights_ = np.empty(0)
+            n_iter = 1
+        found = proportional_contrast(
+            fore, back, ranks.n_foreground, background_scale=self.background_scale_
+        )
+        return Separation(found.foreground, found.ratio, found.residual, n_iter)
+
+    def _plain_ica(self, fore: Cumulants, ranks: Ranks) -> Separation:
+        self.background_scale_ = 0.0
+        self.background_scale_estimates_ = np.empty(0)
+        return super()._plain_ica(fore, ranks)

@@ -1,0 +1,346 @@
+"""Read matrices, save and load fitted models, write folders that are never half-written."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+
+from contrica._version import __version__
+from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+
+__all__ = ["Table", "load", "output_folder", "read_table", "save", "write_table"]
+
+_MODELS = {model.__name__: model for model in (ContrastiveICA, ProportionalContrastiveICA)}
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+class Table(NamedTuple):
+    """A matrix with what names its file gave it.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_columns)
+    columns, index : ndarray of str or None
+        Column and row names.
+    """
+
+    values: np.ndarray
+    columns: np.ndarray | None
+    index: np.ndarray | None
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+def read_table(path: str | Path, key: str | None = None) -> Table:
+    """Read a matrix from a csv, tsv, npy or npz file; csv and tsv also gzipped.
+
+    Parameters
+    ----------
+    path : path
+        In text files a first line with text is the header, and a first column with text, or
+        without a heading, is the row index.
+    key : str, optional
+        Which array of an npz file; needed if it holds several.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        Naming the row and column of a cell that cannot be read.
+    FileNotFoundError
+    """
+    path = Path(path)
+    if not path.is_file():
+        what = "is a folder, not a file" if path.is_dir() else "does not exist"
+        raise FileNotFoundError(f"{path} {what}. Check the path.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty. It needs one row per sample, one column per variable.")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    if key is not None and kind != ".npz":
+        raise ValueError(f"a key ({key!r}) was given for {path}, but only npz files have keys.")
+    if kind in _DELIMITERS:
+        table = _read_text(path, _DELIMITERS[kind])
+    elif kind in (".npy", ".npz"):
+        table = Table(_read_numpy(path, key), None, None)
+    else:
+        raise ValueError(
+            f"{path} is of unknown type {kind or '(none)'!r}. Use csv, tsv (also .gz), npy or npz."
+        )
+    _refuse_missing(path, table)
+    return table
+
+
+def _open_text(path: Path) -> TextIO:
+    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    return opener(path, "rt", encoding="utf-8-sig", newline="")  # type: ignore[return-value]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_text(path: Path, delimiter: str) -> Table:
+    try:
+        with _open_text(path) as lines:
+            reader = csv.reader(lines, delimiter=delimiter)
+            rows = [row for row, _ in zip((row for row in reader if row), range(2), strict=False)]
+        if not rows:
+            raise ValueError(f"{path} is empty. It needs one row per sample.")
+        first = rows[0]
+        has_header = first[0].strip() == "" or not all(_is_number(cell) for cell in first[1:])
+        # A lone column has no cells beyond the first to tell by.
+        has_header |= len(first) == 1 and not _is_number(first[0])
+        if has_header and len(rows) == 1:
+            raise ValueError(f"{path} has a header but no rows. It needs one row per sample.")
+        body = rows[1] if has_header else first
+        has_index = not _is_number(body[0]) and body[0].strip() != "" and len(body) > 1
+        if has_header:
+            # R leaves the heading of the index out; pandas leaves it empty.
+            has_index |= first[0].strip() == "" or len(body) == len(first) + 1
+        start = int(has_index)
+        values, index = _parse_body(path, delimiter, int(has_header), start, first, len(body))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a text file in UTF-8. Save it as csv in UTF-8.") from error
+    columns = None
+    if has_header:
+        columns = np.array([cell.strip() for cell in first[len(first) - (len(body) - start) :]])
+        names, counts = np.unique(columns, return_counts=True)
+        if counts.max() > 1:
+            raise ValueError(
+                f"{path} has more than one column called {names[counts.argmax()]!r}. Rename them."
+            )
+    return Table(values, columns, index)
+
+
+def _parse_body(
+    path: Path, delimiter: str, skip: int, start: int, first: list[str], width: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    options: dict[str, Any] = {
+        "delimiter": delimiter,
+        "skiprows": skip,
+        "comments": None,
+        "quotechar": '"',
+        "ndmin": 2,
+    }
+    try:
+        with _open_text(path) as lines:
+            values = np.loadtxt(lines, usecols=range(start, width), **options)
+        with _open_text(path) as lines:
+            index = np.loadtxt(lines, usecols=[0], dtype=str, **options)[:, 0] if start else None
+    except ValueError as error:
+        raise ValueError(_bad_cell(path, delimiter, skip, start, first, width)) from error
+    # loadtxt reads as many columns as it was told to, whatever else a row holds
+    with _open_text(path) as lines:
+        for number, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
+            if number > skip and row and len(row) != width:
+                raise ValueError(_uneven(path, number, row, width))
+    return values, index
+
+
+def _uneven(path: Path, number: int, row: list[str], width: int) -> str:
+    return f"{path}: row {number} has {len(row)} cells where {width} are expected. Mend the row."
+
+
+def _bad_cell(
+    path: Path, delimiter: str, skip: int, start: int, first: list[str], width: int
+) -> str:
+    """Say where the file stops being a matrix of numbers."""
+    with _open_text(path) as lines:
+        for number, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
+            if number <= skip or not row:
+                continue
+            if len(row) != width:
+                return _uneven(path, number, row, width)
+            for column, cell in enumerate(row[start:], start=start):
+                if not _is_number(cell):
+                    heading = first[column - (width - len(first))] if skip else ""
+                    name = f" ({heading!r})" if heading else ""
+                    held = repr(cell) if cell.strip() else "an empty cell"
+                    return (
+                        f"{path}: row {number}, column {column + 1}{name} holds {held}, "
+                        "not a number. Mend it, or fill or drop missing values first."
+                    )
+    return f"{path} could not be read as a matrix of numbers."
+
+
+def _read_numpy(path: Path, key: str | None) -> np.ndarray:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            values = _pick(path, stored, key) if hasattr(stored, "files") else stored
+    except (ValueError, OSError, EOFError) as error:
+        if str(path) in str(error):
+            raise
+        raise ValueError(
+            f"{path} could not be read as a numpy file of numbers ({error}). Save it with numpy.save."
+        ) from error
+    except AttributeError:  # a plain npy array is no context manager
+        values = np.load(path, allow_pickle=False)
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{path} holds an array of shape {values.shape} and type {values.dtype}, but a "
+            "two-dimensional array of real numbers is needed, one row per sample."
+        )
+    return values
+
+
+def _pick(path: Path, stored: Any, key: str | None) -> np.ndarray:
+    names = list(stored.files)
+    if key is None and len(names) != 1:
+        raise ValueError(
+            f"{path} holds {len(names)} arrays ({', '.join(names)}). Say which one by its key."
+        )
+    if key is not None and key not in names:
+        raise ValueError(f"{path} has no array {key!r}. It holds {', '.join(names)}.")
+    return stored[names[0] if key is None else key]
+
+
+def _refuse_missing(path: Path, table: Table) -> None:
+    if table.values.dtype.kind != "f":
+        return
+    bad = np.argwhere(~np.isfinite(table.values))
+    if bad.size:
+        row, column = bad[0]
+        name = f" ({str(table.columns[column])!r})" if table.columns is not None else ""
+        raise ValueError(
+            f"{path}: sample {row + 1}, variable {column + 1}{name} is {table.values[row, column]}, "
+            f"one of {len(bad)} cell(s) without a finite number. Fill or drop missing values first."
+        )
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+
+def write_table(
+    path: str | Path,
+    values: np.ndarray,
+    columns: Sequence[str],
+    index: Sequence[Any],
+    index_name: str = "",
+) -> None:
+    """Write a csv file with a header and a row index; floats as short as they read back."""
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([index_name, *columns])
+        for name, row in zip(index, values.tolist(), strict=True):
+            writer.writerow([name, *row])
+
+
+@contextmanager
+def output_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary folder that becomes ``path`` only when the block ends without an error.
+
+    An existing folder is refused, or, with ``overwrite``, has those of its files replaced that were
+    written anew; other files in it stay.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(f"{path} exists and is a file. Name a folder for the output.")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists already. Name another folder, or pass --overwrite.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        yield temporary
+        if path.exists():
+            for file in temporary.iterdir():
+                os.replace(file, path / file.name)
+        else:
+            temporary.chmod(0o755)
+            os.rename(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+# --- models ----------------------------------------------------------------------------------------
+
+
+def save(model: ContrastiveICA | ProportionalContrastiveICA, path: str | Path) -> None:
+    """Save a fitted model as an npz file of plain arrays and json; no pickle.
+
+    A ``random_state`` that is a generator, not a number, is not kept.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    path : path
+        Written under a temporary name and then renamed.
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    name = type(model).__name__
+    if name not in _MODELS:
+        raise ValueError(f"a {name} cannot be saved. Give one of {', '.join(_MODELS)}.")
+    check_is_fitted(model)
+    parameters = {key: _plain(value) for key, value in model.get_params().items()}
+    learnt = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    arrays = {
+        key: value.astype(str) if value.dtype == object else value
+        for key, value in learnt.items()
+        if isinstance(value, np.ndarray)
+    }
+    numbers = {key: _plain(value) for key, value in learnt.items() if key not in arrays}
+    header = {"model": name, "version": __version__, "parameters": parameters, "learnt": numbers}
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, str | int | float | bool | None) else None
+
+
+def load(path: str | Path) -> ContrastiveICA | ProportionalContrastiveICA:
+    """Load a model written by `save`.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    ContrastiveICA or ProportionalContrastiveICA
+        Fitted, ready to `transform`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist. Check the path.")
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            header = json.loads(str(stored["header"]))
+            arrays = {key: stored[key] for key in stored.files if key != "header"}
+        model = _MODELS[header["model"]](**header["parameters"])
+    except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{path} is not a model saved by contrica {__version__} or an earlier version."
+        ) from error
+    for key, value in {**header["learnt"], **arrays}.items():
+        setattr(model, key, value.astype(object) if key == "feature_names_in_" else value)
+    return model

@@ -1,0 +1,177 @@
+"""Plots of a fit; each takes and returns matplotlib axes. Needs the extra ``plots``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from contrica.ranks import Ranks, Scree
+
+__all__ = ["images", "loadings", "scatter", "scree"]
+
+# Colours that stay apart for colour-blind readers (Okabe and Ito).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def _axes(ax: Any, **size: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'contrica[plots]'") from error
+    # A figure of our own, so that no global state or display is touched.
+    return Figure(layout="constrained", **size).subplots()
+
+
+def scree(values: Scree, ranks: Ranks | None = None, ax: Any = None) -> Any:
+    """Magnitudes of the eigenvalues of both flattened cumulants, with the chosen ranks marked.
+
+    Parameters
+    ----------
+    values : Scree
+        From `contrica.ranks.scree`.
+    ranks : Ranks, optional
+        Marked at r and r + ℓ.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(ax, figsize=(6, 4))
+    curves = [("foreground", values.foreground, COLOURS[1])]
+    if values.background is not None:
+        curves.append(("background", values.background, COLOURS[0]))
+    for label, eigenvalues, colour in curves:
+        sizes = np.abs(eigenvalues)
+        ax.plot(np.arange(1, sizes.size + 1), sizes, ".-", color=colour, label=label)
+    if ranks is not None:
+        if ranks.n_background:
+            ax.axvline(
+                ranks.n_background, color=COLOURS[0], ls="--", label=f"r = {ranks.n_background}"
+            )
+        total = ranks.n_background + ranks.n_foreground
+        ax.axvline(total, color=COLOURS[1], ls="--", label=f"r + l = {total}")
+    ax.set_yscale("log")
+    ax.set_xlabel("eigenvalue of the flattened fourth cumulant")
+    ax.set_ylabel("magnitude")
+    ax.legend()
+    return ax
+
+
+def scatter(
+    scores: np.ndarray,
+    labels: np.ndarray | None = None,
+    *,
+    background: np.ndarray | None = None,
+    label_names: Sequence[str] | None = None,
+    names: Sequence[str] = ("pattern 1", "pattern 2"),
+    ax: Any = None,
+) -> Any:
+    """Rows by their scores on the first two patterns; one pattern alone is shown as a histogram.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_samples, n_components)
+        Of the foreground.
+    labels : ndarray of shape (n_samples,), optional
+        Colour the points by group.
+    background : ndarray of shape (n_background_samples, n_components), optional
+        Scores of the background, drawn in grey beneath.
+    label_names : sequence of str, optional
+        Legend of the sorted labels.
+    names : sequence of str
+        Axis labels.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(ax, figsize=(5, 5))
+    groups = [("foreground", scores)]
+    if labels is not None:
+        values = np.unique(labels)
+        shown = [str(value) for value in values] if label_names is None else label_names
+        groups = [(str(s), scores[labels == v]) for v, s in zip(values, shown, strict=True)]
+    if scores.shape[1] == 1:
+        for (label, points), colour in zip(groups, _cycle(len(groups)), strict=True):
+            ax.hist(points[:, 0], bins=50, alpha=0.6, color=colour, label=label)
+        ax.set_xlabel(names[0])
+        ax.set_ylabel("rows")
+    else:
+        if background is not None:
+            ax.scatter(*background[:, :2].T, s=6, color="0.75", label="background", linewidths=0)
+        for (label, points), colour in zip(groups, _cycle(len(groups)), strict=True):
+            ax.scatter(*points[:, :2].T, s=6, color=colour, label=label, alpha=0.7, linewidths=0)
+        ax.set_xlabel(names[0])
+        ax.set_ylabel(names[1])
+    ax.legend(markerscale=2.5)
+    return ax
+
+
+def _cycle(count: int) -> list[str]:
+    return [COLOURS[(i + 1) % len(COLOURS)] for i in range(count)]
+
+
+def loadings(
+    pattern: np.ndarray, names: Sequence[str] | None = None, *, n_top: int = 15, ax: Any = None
+) -> Any:
+    """The largest entries of one pattern, by variable.
+
+    Parameters
+    ----------
+    pattern : ndarray of shape (n_features,)
+        A row of ``components_``.
+    names : sequence of str, optional
+        Variable names.
+    n_top : int
+        How many to show.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(ax, figsize=(4, 0.6 + 0.22 * min(n_top, len(pattern))))
+    top = np.argsort(-np.abs(pattern), kind="stable")[:n_top][::-1]
+    shown = [str(i) if names is None else str(names[i]) for i in top]
+    ax.barh(shown, pattern[top], color=[COLOURS[1 if pattern[i] > 0 else 0] for i in top])
+    ax.axvline(0, color="0.3", lw=0.8)
+    ax.set_xlabel("loading")
+    return ax
+
+
+def images(
+    patterns: np.ndarray,
+    shape: tuple[int, int],
+    titles: Sequence[str] | None = None,
+    figure: Any = None,
+) -> Any:
+    """Patterns of image data as images, blue to red about zero.
+
+    Parameters
+    ----------
+    patterns : ndarray of shape (n_patterns, height · width)
+    shape : (height, width)
+    titles : sequence of str, optional
+    figure : matplotlib Figure, optional
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    if figure is None:
+        figure = _axes(None, figsize=(1.9 * len(patterns), 2.2)).figure
+        figure.clear()
+    axes = np.atleast_1d(figure.subplots(1, len(patterns)))
+    for i, (ax, pattern) in enumerate(zip(axes, patterns, strict=True)):
+        limit = np.abs(pattern).max()
+        ax.imshow(pattern.reshape(shape), cmap="RdBu_r", vmin=-limit, vmax=limit)
+        ax.set_axis_off()
+        if titles is not None:
+            ax.set_title(titles[i], fontsize=9)
+    return figure

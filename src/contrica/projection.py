@@ -1,0 +1,99 @@
+"""Common principal axes of two datasets, without stacking them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import eigh
+
+from contrica.blocks import block_rows, iterate_blocks
+from contrica.symmetric import fix_signs
+from contrica.validation import check_count
+
+__all__ = ["MAX_PCS", "VARIANCE_SHARE", "common_basis"]
+
+# The paper's rule (section `sec:ranking_bs`): 30 components or 90 % of variance, whichever first.
+MAX_PCS = 30
+VARIANCE_SHARE = 0.9
+
+
+def common_basis(
+    datasets: Sequence[np.ndarray], n_pcs: int | str | None = "auto"
+) -> np.ndarray | None:
+    """Leading principal axes of the stacked rows of all datasets.
+
+    The rows are centred about the mean of the stack, as scikit-learn's PCA would.
+
+    Parameters
+    ----------
+    datasets : sequence of ndarray of shape (n_i, n_features)
+    n_pcs : int, "auto" or None
+        Number of axes; "auto" keeps all variables up to 30 of them and otherwise follows the
+        paper, 30 axes or 90 % of the variance, whichever comes first; ``None`` keeps all variables.
+
+    Returns
+    -------
+    ndarray of shape (n_features, k) or None
+        Orthonormal columns, the largest entry of each positive; ``None`` where no axis is dropped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((50, 40)) * np.arange(1, 41)
+    >>> common_basis([X, X]).shape
+    (40, 20)
+    """
+    p = datasets[0].shape[1]
+    if n_pcs is None or (isinstance(n_pcs, str) and n_pcs == "auto" and p <= MAX_PCS):
+        return None
+    if isinstance(n_pcs, str):
+        if n_pcs != "auto":
+            raise ValueError(
+                f'n_pcs={n_pcs!r} is not known. Give a whole number, "auto" or None (no PCA).'
+            )
+        values, axes = _leading_axes(datasets, MAX_PCS)
+        shares = np.cumsum(values) / max(_total_variance(datasets), np.finfo(float).tiny)
+        enough = int(np.searchsorted(shares, VARIANCE_SHARE)) + 1
+        return fix_signs(axes[:, : min(enough, MAX_PCS)])
+    count = check_count("n_pcs", n_pcs)
+    if count > p:
+        raise ValueError(
+            f"n_pcs={count} is more than the {p} variables there are. "
+            'Lower it, or use n_pcs=None to keep all variables or "auto" for the paper\'s rule.'
+        )
+    return fix_signs(_leading_axes(datasets, count)[1])
+
+
+def _stacked_mean(datasets: Sequence[np.ndarray]) -> np.ndarray:
+    # About the first row before summing, so that a large mean costs no digits.
+    origin = np.asarray(datasets[0][0], dtype=np.float64)
+    rows = sum(len(X) for X in datasets)
+    return origin + sum((B - origin).sum(axis=0) for B in _blocks(datasets)) / rows
+
+
+def _blocks(datasets: Sequence[np.ndarray]):  # type: ignore[no-untyped-def]
+    for X in datasets:
+        yield from iterate_blocks(X, block_rows(X.shape[1]))
+
+
+def _total_variance(datasets: Sequence[np.ndarray]) -> float:
+    mean = _stacked_mean(datasets)
+    return float(sum(np.sum((B - mean) ** 2) for B in _blocks(datasets)))
+
+
+def _leading_axes(datasets: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Largest eigenvalues of the stacked scatter matrix, and their axes as columns."""
+    mean = _stacked_mean(datasets)
+    p = mean.size
+    rows = sum(len(X) for X in datasets)
+    if p <= rows:
+        scatter = sum((B - mean).T @ (B - mean) for B in _blocks(datasets))
+        values, axes = eigh(scatter, subset_by_index=[max(p - count, 0), p - 1])
+        return np.maximum(values[::-1], 0.0), axes[:, ::-1]
+    # Fewer rows than variables: the right singular vectors of the rows themselves.
+    centred = np.vstack([B - mean for B in _blocks(datasets)])
+    _, singular, right = np.linalg.svd(centred, full_matrices=count > rows)
+    values = np.zeros(count)
+    values[: min(count, rows)] = singular[:count] ** 2
+    return values, right[:count].T

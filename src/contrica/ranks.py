@@ -1,0 +1,293 @@
+"""How many patterns: eigenvalue scree, a first choice of r and ℓ, and identifiability bounds.
+
+In population ``rank Mat(κ₄(y)) = r`` and ``rank Mat(κ₄(x)) = r + ℓ`` (paper, Appendix
+`app:r_and_l`). On data one looks for where the eigenvalues stop falling fast.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from contrica.cumulants import Cumulants
+from contrica.eigen import DENSE_SIZE, eigenvalues, top_eigenpairs
+from contrica.operators import TensorOperator
+from contrica.symmetric import n_packed, smat, svec
+from contrica.validation import IdentifiabilityWarning, check_count, check_rank
+
+__all__ = [
+    "Ranks",
+    "Scree",
+    "Verdict",
+    "algorithm_identifiable",
+    "check_ranks",
+    "choose_ranks",
+    "elbow",
+    "joint_identifiable",
+    "proportional_identifiable",
+    "scree",
+    "spm_identifiable",
+    "tensor_identifiable",
+]
+
+
+# Where only Lanczos can compute eigenvalues, nobody reads a scree further down than this.
+MAX_SCREE = 200
+
+
+class Scree(NamedTuple):
+    """Eigenvalues of both flattenings by decreasing magnitude; ``background`` may be ``None``."""
+
+    foreground: np.ndarray
+    background: np.ndarray | None
+
+
+class Ranks(NamedTuple):
+    """The ranks r and ℓ; ``n_foreground`` may be 0, which means that nothing was found."""
+
+    n_background: int
+    n_foreground: int
+
+
+def scree(fore: Cumulants, back: Cumulants | None = None, *, most: int | None = None) -> Scree:
+    """Eigenvalues of ``Mat(κ₄(x))`` and ``Mat(κ₄(y))`` by decreasing magnitude.
+
+    Parameters
+    ----------
+    fore, back : Cumulants
+    most : int, optional
+        Compute only the largest ``most``; with more than 62 variables the default is 200.
+
+    Returns
+    -------
+    Scree
+    """
+    if most is None and n_packed(fore.n_features) > DENSE_SIZE:
+        most = MAX_SCREE
+    return Scree(
+        eigenvalues(fore.fourth, most), None if back is None else eigenvalues(back.fourth, most)
+    )
+
+
+def elbow(values: np.ndarray) -> int:
+    """How many leading values come before their decrease slows down.
+
+    The point of the curve ``√|values|`` farthest below the chord from its first to its last point.
+    The root keeps one dominant eigenvalue from hiding the bend of the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> elbow(np.array([9.0, 8.0, 7.0, 0.3, 0.2, 0.1]))
+    3
+    """
+    sizes = np.sqrt(np.sort(np.abs(values))[::-1])
+    if sizes.size < 3 or sizes[0] <= sizes[-1]:
+        return sizes.size if sizes.size and sizes[0] > 0 else 0
+    position = np.linspace(0.0, 1.0, sizes.size)
+    height = (sizes - sizes[-1]) / (sizes[0] - sizes[-1])
+    return max(int(np.argmax(1 - position - height)), 1)
+
+
+def choose_ranks(
+    fore: Cumulants,
+    back: Cumulants | None,
+    n_foreground: int | None = None,
+    n_background: int | None = None,
+) -> Ranks:
+    """A first choice of r and ℓ from the elbows of two screes; given ranks are kept.
+
+    ``r`` is the elbow of the background's eigenvalues, at most ``p(p−1)/2``. In population the part
+    of ``Mat(κ₄(x))`` outside the column space of ``Mat(κ₄(y))`` has rank ℓ, so ``ℓ`` is the elbow
+    of *its* eigenvalues, rather than the difference of two elbows. If its largest eigenvalue is no
+    larger than the first one that the background's elbow calls noise, the answer is ℓ = 0: nothing
+    found.
+
+    Parameters
+    ----------
+    fore, back : Cumulants
+        ``back=None`` means one dataset: r = 0, and ℓ is the elbow of the foreground's eigenvalues.
+    n_foreground, n_background : int, optional
+        Ranks that are known.
+
+    Returns
+    -------
+    Ranks
+    """
+    p, size = fore.n_features, n_packed(fore.n_features)
+    most = None if size <= DENSE_SIZE else MAX_SCREE
+    if back is None:
+        return Ranks(0, elbow(eigenvalues(fore.fourth, most)) if n_foreground is None else n_foreground)
+    if n_background is not None and n_foreground is not None:
+        return Ranks(n_background, n_foreground)
+    pairs = top_eigenpairs(back.fourth, most)
+    if n_background is None:
+        # at least one term is left to the foreground
+        limit = min(max(p * (p - 1) // 2, 1), size - (n_foreground or 1))
+        n_background = max(min(elbow(pairs.values), limit), 1)
+    if n_foreground is None:
+        outside = eigenvalues(_Outside(fore.fourth, pairs.vectors[:, :n_background]), most)
+        noise = np.abs(pairs.values[n_background : n_background + 1]).max(initial=0.0)
+        found = np.abs(outside).max(initial=0.0) > noise
+        n_foreground = min(elbow(outside), size - n_background) if found else 0
+    return Ranks(n_background, n_foreground)
+
+
+class _Outside(TensorOperator):
+    """``P T P``, with P the projection off the span of given eigenvectors of another tensor."""
+
+    def __init__(self, operator: TensorOperator, vectors: np.ndarray) -> None:
+        self.operator, self.vectors = operator, vectors
+        self.n_features = operator.n_features
+
+    def _project(self, packed: np.ndarray) -> np.ndarray:
+        return packed - (packed @ self.vectors) @ self.vectors.T
+
+    def apply(self, matrices: np.ndarray) -> np.ndarray:
+        inside = smat(self._project(svec(matrices)))
+        return smat(self._project(svec(self.operator.apply(inside))))
+
+    def flatten(self) -> np.ndarray:
+        return self._project(self._project(self.operator.flatten()).T)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether ranks are identifiable, and by which statement of which source.
+
+    Attributes
+    ----------
+    identifiable : bool
+        True where the statement guarantees a unique answer for generic parameters.
+    statement : str
+        What gave the verdict.
+    bound : str
+        The inequality that was checked.
+    """
+
+    identifiable: bool
+    statement: str
+    bound: str
+
+    def __bool__(self) -> bool:
+        return self.identifiable
+
+
+def _quartics(p: int) -> int:
+    return math.comb(p + 3, 4)
+
+
+def _unique_rank_bound(p: int) -> int:
+    """Largest rank below the generic one (Alexander–Hirschowitz)."""
+    if p == 4:
+        return 9
+    bound = -(-_quartics(p) // p)
+    return bound if p in (3, 5) else bound - 1
+
+
+def tensor_identifiable(rank: int, n_features: int) -> Verdict:
+    """Is a generic tensor ``Σ_{i≤q} λ_i a_i^{⊗4}`` decomposed uniquely? (`lem:rankq`).
+
+    Examples
+    --------
+    >>> bool(tensor_identifiable(8, 4)), bool(tensor_identifiable(9, 4))
+    (False, True)
+    """
+    bound = _unique_rank_bound(n_features)
+    good = rank <= bound and not (n_features == 4 and rank == 8)
+    exception = " and q ≠ 8" if n_features == 4 else ""
+    return Verdict(good, "Lemma 4.1 (lem:rankq)", f"q = {rank} ≤ {bound}{exception}")
+
+
+def joint_identifiable(n_background: int, n_foreground: int, n_features: int) -> Verdict:
+    """Is the joint decomposition of κ₄(y) and κ₄(x) unique? (`prop:iden_cica_tensor`)."""
+    total = n_background + n_foreground
+    inner = tensor_identifiable(total, n_features)
+    return Verdict(
+        inner.identifiable,
+        "Proposition 4.2 (prop:iden_cica_tensor)",
+        inner.bound.replace(f"q = {total}", f"r + l = {total}").replace("q ≠", "r + l ≠"),
+    )
+
+
+def proportional_identifiable(n_background: int, n_foreground: int, n_features: int) -> Verdict:
+    """Is the joint decomposition unique when λ′ is proportional to λ? (`prop: new identifiability`).
+
+    Holds when ``max{⌈r/ℓ⌉/p + ℓ, r} < C(p+3, 4)/p``: weaker than what two free sets of weights need.
+    """
+    r, l, p = n_background, n_foreground, n_features  # noqa: E741 - the paper's names
+    # both sides times p, to stay in whole numbers
+    left, right = max(-(-r // l) + l * p, r * p), _quartics(p)
+    return Verdict(
+        left < right,
+        "Proposition 4.3 (prop: new identifiability)",
+        f"max(⌈r/l⌉ + l·p, r·p) = {left} < C(p+3, 4) = {right}",
+    )
+
+
+def algorithm_identifiable(n_background: int, n_foreground: int, n_features: int) -> Verdict:
+    """Does Algorithm 2 recover A, λ′ and B uniquely? (`prop:iden_alg2`).
+
+    Holds when ``r + ℓ ≤ p(p+1)/2``; for p = 4 when ``r + ℓ ≤ 9`` and neither is 8.
+    """
+    total = n_background + n_foreground
+    statement = "Proposition 4.5 (prop:iden_alg2)"
+    if n_features == 4:
+        good = total <= 9 and 8 not in (n_background, n_foreground)
+        return Verdict(good, statement, f"r + l = {total} ≤ 9, r ≠ 8 and l ≠ 8")
+    most = n_packed(n_features)
+    return Verdict(total <= most, statement, f"r + l = {total} ≤ p(p+1)/2 = {most}")
+
+
+def spm_identifiable(n_background: int, n_features: int) -> Verdict:
+    """Can the subspace power method tell r patterns apart? It can up to ``p(p−1)/2``.
+
+    Beyond, the span of the ``a_i a_iᵀ`` holds further squares ``x xᵀ`` besides its own.
+    """
+    most = n_features * (n_features - 1) // 2
+    return Verdict(
+        n_background <= most,
+        "subspace power method (Kileel and Pereira, arXiv:1912.04007)",
+        f"r = {n_background} ≤ p(p−1)/2 = {most}",
+    )
+
+
+def check_ranks(n_background: int, n_foreground: int, n_features: int) -> None:
+    """Refuse ranks that cannot be computed; warn of ranks that may not be unique.
+
+    Raises
+    ------
+    ValueError
+        If r or ℓ is below 1, or r + ℓ above ``p(p+1)/2``.
+
+    Warns
+    -----
+    IdentifiabilityWarning
+        Naming each statement whose bound is exceeded.
+    """
+    check_count("n_background", n_background)
+    check_count("n_foreground", n_foreground)
+    if n_background + n_foreground > n_packed(n_features):
+        check_rank(n_background, n_features, "n_background")
+        check_rank(n_foreground, n_features, "n_foreground")
+        raise ValueError(
+            f"n_background={n_background} and n_foreground={n_foreground} together exceed "
+            f"p(p+1)/2 = {n_packed(n_features)}, the rank of a flattened cumulant of "
+            f"{n_features} variables. Lower one of them, or keep more principal components (n_pcs)."
+        )
+    verdicts = (
+        spm_identifiable(n_background, n_features),
+        algorithm_identifiable(n_background, n_foreground, n_features),
+        joint_identifiable(n_background, n_foreground, n_features),
+    )
+    broken = "; ".join(f"{v.statement} asks for {v.bound}" for v in verdicts if not v)
+    if broken:
+        warnings.warn(
+            f"the patterns may not be unique: {broken}. Lower n_background or n_foreground.",
+            IdentifiabilityWarning,
+            stacklevel=3,
+        )

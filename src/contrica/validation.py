@@ -1,0 +1,245 @@
+"""Every check of user input, every error text and every warning class; knows no other module.
+
+Messages say what came, what is needed and what to do about it.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+__all__ = [
+    "DelicateDataWarning",
+    "IdentifiabilityWarning",
+    "PatternWarning",
+    "check_choice",
+    "check_count",
+    "check_covariance_rank",
+    "check_matrix",
+    "check_n_rows",
+    "check_patterns",
+    "check_rank",
+    "check_same_features",
+    "check_scale",
+    "check_symmetric_tensor",
+    "generator",
+    "warn_delicate",
+]
+
+
+class IdentifiabilityWarning(UserWarning):
+    """The ranks asked for exceed what the paper's statements guarantee to be unique."""
+
+
+class PatternWarning(UserWarning):
+    """Patterns were found, but some are doubtful: tied, floored, fewer than asked or weak."""
+
+
+class DelicateDataWarning(UserWarning):
+    """The data can be fitted, but something about them limits what the fit can say."""
+
+
+def _listing(names: Iterable[Any], most: int = 5) -> str:
+    names = [str(name) for name in names]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def generator(random_state: object) -> np.random.Generator:
+    """Turn an estimator's ``random_state`` into the generator that everything below it uses."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
+        return np.random.default_rng(int(random_state))
+    raise ValueError(
+        f"random_state={random_state!r} cannot seed a generator. Give a whole number that is not "
+        "negative, a numpy Generator or RandomState, or None."
+    )
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a value that is not one of the named choices."""
+    if not (isinstance(value, str) and value in choices):
+        options = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name}={value!r} is not known. Choose one of {options}.")
+
+
+def check_count(name: str, value: object, *, least: int = 1) -> int:
+    """A whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ValueError(
+            f"{name} must be a whole number of at least {least}, but {value!r} was given."
+        )
+    if value < least:
+        raise ValueError(f"{name}={value} is too small. It must be at least {least}.")
+    return int(value)
+
+
+def check_scale(name: str, value: object) -> float:
+    """A positive finite number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} must be a positive number, but {value!r} was given.")
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{name}={value} is out of range. It must be positive and finite.")
+    return float(value)
+
+
+def check_n_rows(n: int, least: int, what: str, *, hint: str = "add rows") -> None:
+    """Refuse fewer rows than an estimate is defined for."""
+    if n < least:
+        raise ValueError(f"{what} needs at least {least} rows, but {n} came; {hint}.")
+
+
+def check_rank(rank: object, n_features: int, name: str = "rank") -> int:
+    """A number of rank-one terms that a flattening of ``p(p+1)/2`` rows can hold."""
+    count = check_count(name, rank)
+    most = n_features * (n_features + 1) // 2
+    if count > most:
+        raise ValueError(
+            f"{name}={count} is too large: with {n_features} variables the flattened cumulant has "
+            f"rank at most p(p+1)/2 = {most}. Lower {name}, or keep more principal components "
+            "(n_pcs)."
+        )
+    return count
+
+
+def check_matrix(X: object, name: str, *, n_features: int | None = None) -> np.ndarray:
+    """A finite real matrix, rows by variables; float32 and float64 pass through uncopied."""
+    X = check_array(X, dtype=[np.float64, np.float32], input_name=name)
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(
+            f"{name} has {X.shape[1]} variables, but {n_features} are expected. "
+            "All rows must measure the same variables in the same order."
+        )
+    return X
+
+
+def check_symmetric_tensor(tensor: object) -> np.ndarray:
+    """A ``p × p × p × p`` array that no permutation of its indices changes."""
+    array = np.asarray(tensor)
+    if array.ndim != 4 or len(set(array.shape)) != 1:
+        raise ValueError(
+            f"an array of shape {array.shape} came, but a symmetric order-4 tensor has shape "
+            "(p, p, p, p)."
+        )
+    if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+        raise ValueError(
+            f"the tensor must hold finite real numbers, but its dtype is {array.dtype}"
+            f"{'' if array.dtype.kind not in 'fiu' else ' and it holds NaN or infinity'}."
+        )
+    array = array.astype(float)
+    size = np.abs(array).max(initial=0.0)
+    # Two transpositions and a rotation generate all 24 permutations of four indices.
+    for axes in ((1, 0, 2, 3), (1, 2, 3, 0)):
+        gap = np.abs(array - array.transpose(axes)).max(initial=0.0)
+        if gap > 1e-8 * size:
+            raise ValueError(
+                f"the tensor is not symmetric: permuting its indices by {axes} changes entries by "
+                f"up to {gap:.2g}. Average it over all 24 permutations of the indices first."
+            )
+    return array
+
+
+def check_patterns(vectors: object, name: str) -> np.ndarray:
+    """Patterns as the non-zero columns of a matrix, scaled to unit length."""
+    array = check_array(vectors, dtype=np.float64, input_name=name)
+    norms = np.linalg.norm(array, axis=0)
+    if (norms == 0).any():
+        raise ValueError(
+            f"column {int(np.flatnonzero(norms == 0)[0])} of {name} is zero. "
+            "Patterns are the columns; leave empty ones out."
+        )
+    return array / norms
+
+
+def check_same_features(
+    names: np.ndarray | None,
+    background_names: np.ndarray | None,
+    n_features: int,
+    n_background_features: int,
+) -> None:
+    """Foreground and background measure the same variables in the same order."""
+    if n_features != n_background_features:
+        raise ValueError(
+            f"background has {n_background_features} features but X has {n_features}. "
+            "Both must measure the same variables in the same order; keep the common ones, "
+            "e.g. background = background[X.columns] for data frames."
+        )
+    if (names is None) != (background_names is None):
+        named, bare = ("X", "background") if background_names is None else ("background", "X")
+        warnings.warn(
+            f"{named} has feature names but {bare} has none, so their order could not be compared. "
+            f"Pass both as data frames, or both as arrays.",
+            DelicateDataWarning,
+            stacklevel=4,
+        )
+    if names is None or background_names is None or list(names) == list(background_names):
+        return
+    if set(names) == set(background_names):
+        raise ValueError(
+            "background has the features of X in another order. "
+            "Reorder them: background = background[X.columns] (data frames), or sort both files' "
+            "columns alike."
+        )
+    absent = [name for name in names if name not in set(background_names)]
+    extra = [name for name in background_names if name not in set(names)]
+    raise ValueError(
+        f"background and X have different features: missing from the background: "
+        f"{_listing(absent) or 'none'}; only in the background: {_listing(extra) or 'none'}. "
+        "Keep the common ones, in one order."
+    )
+
+
+def warn_delicate(
+    X: np.ndarray, background: np.ndarray | None, names: np.ndarray | None
+) -> None:
+    """Name what limits a fit of otherwise legitimate data."""
+    labels = np.arange(X.shape[1]) if names is None else names
+    n, p = X.shape
+    still = np.ptp(X, axis=0) == 0
+    if still.any():
+        _delicate(
+            f"{still.sum()} variable(s) are constant in X ({_listing(labels[still])}): they carry "
+            "no foreground pattern."
+        )
+    if background is not None:
+        silent = (np.ptp(background, axis=0) == 0) & ~still
+        if silent.any():
+            _delicate(
+                f"{silent.sum()} variable(s) vary in X but not in the background "
+                f"({_listing(labels[silent])}): any pattern on them has an unbounded contrast ratio."
+            )
+    for name, rows in (("X", n), ("background", p + 1 if background is None else len(background))):
+        if rows <= p:
+            _delicate(
+                f"{name} has {rows} rows for {p} variables, so its covariance is singular. "
+                "Fewer principal components (n_pcs) or more rows make the fit steadier."
+            )
+
+
+def check_covariance_rank(
+    eigenvalues: np.ndarray, n_rows: int, n_explained: int, name: str
+) -> None:
+    """Warn of a rank-deficient covariance that no constant column or lack of rows explains."""
+    p = eigenvalues.size
+    floor = max(n_rows, p) * np.finfo(float).eps * max(eigenvalues.max(initial=0.0), 0.0)
+    rank = int(np.sum(eigenvalues > floor))
+    if rank < min(p - n_explained, n_rows - 1):
+        _delicate(
+            f"the {name} covariance has rank {rank} in {p} dimensions: there are directions in "
+            f"which the {name} does not vary at all, and patterns along them have an unbounded "
+            "contrast ratio."
+        )
+
+
+def _delicate(message: str) -> None:
+    warnings.warn(message, DelicateDataWarning, stacklevel=4)
