@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,9 +34,7 @@ try:
     from rich.console import Console
     from rich.table import Table as RichTable
 except ImportError as error:
-    raise SystemExit(
-        f"the command line needs {error.name}: pip install 'contrica[cli]'"
-    ) from error
+    raise SystemExit(f"the command line needs {error.name}: pip install 'contrica[cli]'") from error
 
 app = typer.Typer(
     help="Contrastive ICA: the patterns of a foreground that its background does not have.",
@@ -47,11 +44,17 @@ app = typer.Typer(
 )
 out, err = Console(), Console(stderr=True)
 
-Foreground = Annotated[Path, typer.Argument(help="Foreground: csv, tsv, npy or npz, rows are samples.")]
-BackgroundFile = Annotated[Path, typer.Option("--background", "-b", help="Background, same columns.")]
+Foreground = Annotated[
+    Path, typer.Argument(help="Foreground: csv, tsv, npy or npz, rows are samples.")
+]
+BackgroundFile = Annotated[
+    Path, typer.Option("--background", "-b", help="Background, same columns.")
+]
 Key = Annotated[str | None, typer.Option(help="Array of a foreground npz with several.")]
 BackgroundKey = Annotated[str | None, typer.Option(help="Array of a background npz with several.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files in an existing folder.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files in an existing folder.")
+]
 Pcs = Annotated[str, typer.Option(help="Principal components: a number, 'auto' or 'none'.")]
 Estimate = Annotated[str, typer.Option(help="'plugin' (the paper's) or 'unbiased' cumulants.")]
 
@@ -170,7 +173,7 @@ def _write_fit(
     names = _names(fore.columns, fore.values.shape[1])
     patterns = [f"pattern_{i + 1}" for i in range(len(model.components_))]
     scores = model.transform(fore.values)
-    rows = range(len(scores)) if fore.index is None else fore.index
+    rows = range(len(scores)) if fore.rows is None else fore.rows
     write_table(folder / "patterns.csv", model.components_.T, patterns, names, "variable")
     write_table(folder / "scores.csv", scores, patterns, rows, "sample")
     ranks = Ranks(model.n_background_, model.n_foreground_)
@@ -222,7 +225,9 @@ def fit(
     ] = None,
     deflation: Annotated[str, typer.Option(help="Estimator of Step 2.")] = "thin",
     cumulant: Estimate = "plugin",
-    projection: Annotated[str, typer.Option(help="Scores by 'pattern' or by 'filter'.")] = "pattern",
+    projection: Annotated[
+        str, typer.Option(help="Scores by 'pattern' or by 'filter'.")
+    ] = "pattern",
     seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
     key: Key = None,
     background_key: BackgroundKey = None,
@@ -249,11 +254,10 @@ def fit(
         )
     else:
         model = ContrastiveICA(components, **options)
-    with output_folder(output, overwrite=overwrite) as folder:
-        with _progress("reading"):
-            fore, back = _read_pair(foreground, background, key, background_key)
-            model.fit(fore.values, background=back.values)
-            _write_fit(folder, model, fore, back)
+    with output_folder(output, overwrite=overwrite) as folder, _progress("reading"):
+        fore, back = _read_pair(foreground, background, key, background_key)
+        model.fit(fore.values, background=back.values)
+        _write_fit(folder, model, fore, back)
     out.print(_summary(model, _names(fore.columns, fore.values.shape[1])))
     out.print(_sizes(model), highlight=False)
     out.print(f"written to {output}", highlight=False)
@@ -266,17 +270,21 @@ def transform(
     data: Annotated[Path, typer.Argument(help="Rows to score, same columns as the foreground.")],
     output: Annotated[Path, typer.Option("--out", "-o", help="csv file to write.")],
     key: Annotated[str | None, typer.Option(help="Array of an npz with several.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing file.")
+    ] = False,
 ) -> None:
     """Score new rows, or the background's, with a fitted model."""
     if output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists already. Name another file, or pass --overwrite.")
     fitted = load(model)
     table = read_table(data, key)
-    names = vars(fitted).pop("feature_names_in_", None)  # compared here, with our own words
+    names = getattr(fitted, "feature_names_in_", None)
     check_same_features(names, table.columns, fitted.n_features_in_, table.values.shape[1])
+    if names is not None:
+        del fitted.feature_names_in_  # compared above; an array has none to compare again
     scores = fitted.transform(table.values)
-    rows = range(len(scores)) if table.index is None else table.index
+    rows = range(len(scores)) if table.rows is None else table.rows
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.tmp")
     try:
@@ -295,7 +303,9 @@ def ranks(
     background: BackgroundFile,
     n_pcs: Pcs = "auto",
     cumulant: Estimate = "plugin",
-    output: Annotated[Path | None, typer.Option("--out", "-o", help="Also draw the scree here.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Also draw the scree here.")
+    ] = None,
     most: Annotated[int, typer.Option(help="Eigenvalues to print.")] = 20,
     key: Key = None,
     background_key: BackgroundKey = None,
@@ -328,7 +338,9 @@ def ranks(
         joint_identifiable(*chosen, p),
     ):
         mark = "unique" if verdict else "not guaranteed to be unique"
-        out.print(f"  {mark}: {verdict.bound}  [{verdict.statement}]", highlight=False, markup=False)
+        out.print(
+            f"  {mark}: {verdict.bound}  [{verdict.statement}]", highlight=False, markup=False
+        )
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         _savefig(plots.scree(values, chosen).figure, output)
@@ -342,23 +354,23 @@ def demo(
     overwrite: Overwrite = False,
 ) -> None:
     """Find handwritten digits on photographs, from data that come with scikit-learn."""
-    with output_folder(output, overwrite=overwrite) as folder:
-        with _progress("loading digits and photographs"):
-            data = load_digits_on_photos()
-            pixels = np.array([f"pixel_{i // 8}_{i % 8}" for i in range(64)])
-            fore, back = Table(data.foreground, pixels, None), Table(data.background, pixels, None)
-            model = ContrastiveICA(2, random_state=seed)
-            model.fit(fore.values, background=back.values)
-            _write_fit(
-                folder, model, fore, back, labels=data.labels, label_names=data.label_names
-            )
-            images = plots.images(
-                np.vstack([data.patterns, model.components_]),
-                data.image_shape,
-                ["mean 0", "mean 1"]
-                + [f"pattern {i + 1}\nk(b) = {k:.3g}" for i, k in enumerate(model.contrast_ratio_)],
-            )
-            _savefig(images, folder / "patterns.png")
+    with (
+        output_folder(output, overwrite=overwrite) as folder,
+        _progress("loading digits and photographs"),
+    ):
+        data = load_digits_on_photos()
+        pixels = np.array([f"pixel_{i // 8}_{i % 8}" for i in range(64)])
+        fore, back = Table(data.foreground, pixels, None), Table(data.background, pixels, None)
+        model = ContrastiveICA(2, random_state=seed)
+        model.fit(fore.values, background=back.values)
+        _write_fit(folder, model, fore, back, labels=data.labels, label_names=data.label_names)
+        images = plots.images(
+            np.vstack([data.patterns, model.components_]),
+            data.image_shape,
+            ["mean 0", "mean 1"]
+            + [f"pattern {i + 1}\nk(b) = {k:.3g}" for i, k in enumerate(model.contrast_ratio_)],
+        )
+        _savefig(images, folder / "patterns.png")
     cosines = np.abs(np.corrcoef(np.vstack([model.components_, data.patterns])))[:-2, -2:]
     out.print(_summary(model, list(pixels)))
     for i, (zero, one) in enumerate(cosines, start=1):
@@ -371,4 +383,4 @@ def demo(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -125,9 +125,7 @@ class Moments:
             np.multiply(W[i], W[i], out=expanded[start])
             np.multiply(W[i], scaled[i + 1 :], out=expanded[start + 1 : start + p - i])
             start += p - i
-        self._gram = dsyrk(
-            1.0, expanded.T, trans=1, beta=1.0, c=self._gram, lower=1, overwrite_c=1
-        )
+        self._gram = dsyrk(1.0, expanded.T, trans=1, beta=1.0, c=self._gram, lower=1, overwrite_c=1)
         self.n_samples += n
 
     def merge(self, other: Moments) -> Moments:
@@ -221,9 +219,11 @@ class CumulantOperator(TensorOperator):
         self._n_rows = n_rows or block_rows(self.n_features)
         first = np.asarray(self._rows[0], dtype=np.float64)
         # About the first row before summing, so that a large mean costs no digits.
-        self.mean = first + sum(
-            (B - first).sum(axis=0) for B in iterate_blocks(self._rows, self._n_rows)
-        ) / self.n_samples
+        self.mean = (
+            first
+            + sum((B - first).sum(axis=0) for B in iterate_blocks(self._rows, self._n_rows))
+            / self.n_samples
+        )
         self._plugin_covariance = sum(B.T @ B for B in self._blocks()) / self.n_samples
         self.covariance = two * self._plugin_covariance
 

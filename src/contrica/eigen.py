@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from contrica.operators import PackedTensor, RankOneSum, TensorOperator
-from contrica.symmetric import n_packed, smat, svec
+from contrica.symmetric import n_packed, smat, svec, svec_outer
 from contrica.validation import check_rank
 
 __all__ = ["Eigenpairs", "eigenvalues", "top_eigenpairs"]
@@ -33,6 +33,26 @@ class Eigenpairs(NamedTuple):
     def matrices(self) -> np.ndarray:
         """Eigenvectors read as symmetric matrices, shape ``(rank, p, p)``."""
         return smat(self.vectors.T)
+
+    def significant(self, tolerance: float | None = None) -> Eigenpairs:
+        """Those pairs whose eigenvalue is not zero to rounding, or to ``tolerance``, relatively."""
+        sizes = np.abs(self.values)
+        share = self.vectors.shape[0] * np.finfo(float).eps if tolerance is None else tolerance
+        count = int(np.sum(sizes > share * sizes.max(initial=0.0)))
+        return Eigenpairs(self.values[:count], self.vectors[:, :count])
+
+    def inverse_form(self, vectors: np.ndarray) -> np.ndarray:
+        """``A_iᵀ V D⁻¹ Vᵀ A_j`` for all pairs of columns ``a`` of ``(p, k)``, with ``A = vec(a aᵀ)``."""
+        inside = self.vectors.T @ svec_outer(vectors)
+        return (inside.T / self.values) @ inside
+
+    def subtractable_weights(self, vectors: np.ndarray) -> np.ndarray:
+        """``1 / (Aᵀ V D⁻¹ Vᵀ A)``: the multiple of ``a^{⊗4}`` whose subtraction lowers the rank.
+
+        Lemma `lem:unique_C` of the paper; 0 for a vector that has no share in the tensor.
+        """
+        form = np.diag(self.inverse_form(vectors))
+        return np.divide(1.0, form, out=np.zeros_like(form), where=form != 0)
 
 
 def top_eigenpairs(operator: TensorOperator, rank: int | None = None) -> Eigenpairs:

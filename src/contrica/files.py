@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -30,16 +30,16 @@ class Table(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_columns)
-    columns, index : ndarray of str or None
+    columns, rows : ndarray of str or None
         Column and row names.
     """
 
     values: np.ndarray
     columns: np.ndarray | None
-    index: np.ndarray | None
+    rows: np.ndarray | None
 
 
-# --- reading ---------------------------------------------------------------------------------------
+# --- reading ---
 
 
 def read_table(path: str | Path, key: str | None = None) -> Table:
@@ -70,7 +70,9 @@ def read_table(path: str | Path, key: str | None = None) -> Table:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty. It needs one row per sample, one column per variable.")
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    kind = (
+        suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    )
     if key is not None and kind != ".npz":
         raise ValueError(f"a key ({key!r}) was given for {path}, but only npz files have keys.")
     if kind in _DELIMITERS:
@@ -87,7 +89,7 @@ def read_table(path: str | Path, key: str | None = None) -> Table:
 
 def _open_text(path: Path) -> TextIO:
     opener = gzip.open if path.suffix.lower() == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline="")  # type: ignore[return-value]
+    return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def _is_number(cell: str) -> bool:
@@ -226,14 +228,14 @@ def _refuse_missing(path: Path, table: Table) -> None:
         )
 
 
-# --- writing ---------------------------------------------------------------------------------------
+# --- writing ---
 
 
 def write_table(
     path: str | Path,
     values: np.ndarray,
     columns: Sequence[str],
-    index: Sequence[Any],
+    index: Iterable[Any],
     index_name: str = "",
 ) -> None:
     """Write a csv file with a header and a row index; floats as short as they read back."""
@@ -270,7 +272,7 @@ def output_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-# --- models ----------------------------------------------------------------------------------------
+# --- models ---
 
 
 def save(model: ContrastiveICA | ProportionalContrastiveICA, path: str | Path) -> None:
@@ -304,7 +306,7 @@ def save(model: ContrastiveICA | ProportionalContrastiveICA, path: str | Path) -
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+            np.savez_compressed(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.linalg import eigh
@@ -42,7 +42,7 @@ def common_basis(
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((50, 40)) * np.arange(1, 41)
     >>> common_basis([X, X]).shape
-    (40, 20)
+    (40, 17)
     """
     p = datasets[0].shape[1]
     if n_pcs is None or (isinstance(n_pcs, str) and n_pcs == "auto" and p <= MAX_PCS):
@@ -72,7 +72,7 @@ def _stacked_mean(datasets: Sequence[np.ndarray]) -> np.ndarray:
     return origin + sum((B - origin).sum(axis=0) for B in _blocks(datasets)) / rows
 
 
-def _blocks(datasets: Sequence[np.ndarray]):  # type: ignore[no-untyped-def]
+def _blocks(datasets: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
     for X in datasets:
         yield from iterate_blocks(X, block_rows(X.shape[1]))
 

@@ -121,7 +121,9 @@ def choose_ranks(
     p, size = fore.n_features, n_packed(fore.n_features)
     most = None if size <= DENSE_SIZE else MAX_SCREE
     if back is None:
-        return Ranks(0, elbow(eigenvalues(fore.fourth, most)) if n_foreground is None else n_foreground)
+        return Ranks(
+            0, elbow(eigenvalues(fore.fourth, most)) if n_foreground is None else n_foreground
+        )
     if n_background is not None and n_foreground is not None:
         return Ranks(n_background, n_foreground)
     pairs = top_eigenpairs(back.fourth, most)

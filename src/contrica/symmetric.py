@@ -62,4 +62,4 @@ def fix_signs(vectors: np.ndarray) -> np.ndarray:
     """Flip columns so that the entry of largest magnitude in each is positive."""
     largest = np.abs(vectors).argmax(axis=0)
     signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1.0, signs)
+    return vectors * np.where(signs == 0, 1.0, signs) + 0.0  # no negative zeros

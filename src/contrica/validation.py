@@ -88,9 +88,10 @@ def check_scale(name: str, value: object) -> float:
     """A positive finite number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name} must be a positive number, but {value!r} was given.")
-    if not (np.isfinite(value) and value > 0):
+    number = float(value)
+    if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name}={value} is out of range. It must be positive and finite.")
-    return float(value)
+    return number
 
 
 def check_n_rows(n: int, least: int, what: str, *, hint: str = "add rows") -> None:
@@ -114,13 +115,13 @@ def check_rank(rank: object, n_features: int, name: str = "rank") -> int:
 
 def check_matrix(X: object, name: str, *, n_features: int | None = None) -> np.ndarray:
     """A finite real matrix, rows by variables; float32 and float64 pass through uncopied."""
-    X = check_array(X, dtype=[np.float64, np.float32], input_name=name)
-    if n_features is not None and X.shape[1] != n_features:
+    matrix = check_array(X, dtype=[np.float64, np.float32], input_name=name)
+    if n_features is not None and matrix.shape[1] != n_features:
         raise ValueError(
-            f"{name} has {X.shape[1]} variables, but {n_features} are expected. "
+            f"{name} has {matrix.shape[1]} variables, but {n_features} are expected. "
             "All rows must measure the same variables in the same order."
         )
-    return X
+    return matrix
 
 
 def check_symmetric_tensor(tensor: object) -> np.ndarray:
@@ -199,9 +200,7 @@ def check_same_features(
     )
 
 
-def warn_delicate(
-    X: np.ndarray, background: np.ndarray | None, names: np.ndarray | None
-) -> None:
+def warn_delicate(X: np.ndarray, background: np.ndarray | None, names: np.ndarray | None) -> None:
     """Name what limits a fit of otherwise legitimate data."""
     labels = np.arange(X.shape[1]) if names is None else names
     n, p = X.shape

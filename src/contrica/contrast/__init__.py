@@ -7,8 +7,8 @@ from contrica.contrast._algorithm3 import (
     ScaleSweep,
     background_scale,
     proportional_contrast,
-    scale_sweep,
     proportionality_test,
+    scale_sweep,
 )
 from contrica.contrast._deflation import DEFLATIONS, shared_weights
 from contrica.contrast._ratio import contrast_ratio

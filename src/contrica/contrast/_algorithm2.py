@@ -83,7 +83,7 @@ def contrast(
     >>> import numpy as np
     >>> from contrica.cumulants import cumulants
     >>> from contrica.datasets import make_synthetic
-    >>> data = make_synthetic(5, n_samples=20_000, random_state=0)
+    >>> data = make_synthetic(5, random_state=0)
     >>> fore, back = cumulants(data.foreground), cumulants(data.background)
     >>> contrast(fore, back, 5, 4, rng=np.random.default_rng(0)).foreground.vectors.shape
     (5, 4)

@@ -284,9 +284,8 @@ def proportionality_test(
         # What is doubtful about a simulated fit is no news to the user.
         warnings.simplefilter("ignore", PatternWarning)
         for i in range(n_simulations):
-            null[i] = scale_of(
-                simulate(background, len(X), rng), background[rng.integers(len(background), size=len(background))]
-            ).spread
+            drawn = background[rng.integers(len(background), size=len(background))]
+            null[i] = scale_of(simulate(background, len(X), rng), drawn).spread
             logger.info("proportionality test: %d of %d simulations", i + 1, n_simulations)
     p_value = (1 + np.sum(null >= seen.spread)) / (1 + n_simulations)
     return Proportionality(float(p_value), seen.spread, null, seen)

@@ -11,18 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from contrica.eigen import Eigenpairs, top_eigenpairs
+from contrica.eigen import top_eigenpairs
 from contrica.operators import PackedTensor, RankOneSum, TensorOperator
-from contrica.symmetric import svec_outer
 from contrica.validation import PatternWarning, check_choice
 
 __all__ = ["DEFLATIONS", "shared_weights"]
-
-
-def _inverse_form(pairs: Eigenpairs, vectors: np.ndarray) -> np.ndarray:
-    """``A_iᵀ V D⁻¹ Vᵀ A_j`` for all pairs of vectors."""
-    inside = pairs.vectors.T @ svec_outer(vectors)
-    return (inside.T / pairs.values) @ inside
 
 
 def thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
@@ -31,7 +24,7 @@ def thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
     The formula in the proof of `prop:iden_alg2`: the only multiple of ``A_i A_iᵀ`` whose subtraction
     lowers the rank of M.
     """
-    return 1 / np.diag(_inverse_form(top_eigenpairs(fore, rank), vectors))
+    return top_eigenpairs(fore, rank).significant().subtractable_weights(vectors)
 
 
 def closed_form(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
@@ -39,7 +32,8 @@ def closed_form(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndar
 
     The matrix form in the proof of `thm: unique gamma`, from Lemma `lem:unique_C`.
     """
-    return np.diag(np.linalg.pinv(_inverse_form(top_eigenpairs(fore, rank), vectors), hermitian=True))
+    form = top_eigenpairs(fore, rank).significant().inverse_form(vectors)
+    return np.diag(np.linalg.pinv(form, hermitian=True))
 
 
 def sequential(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
@@ -55,18 +49,16 @@ def sequential_thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.
     return _one_after_another(fore, vectors, rank)
 
 
-def _one_after_another(
-    fore: TensorOperator, vectors: np.ndarray, rank: int | None
-) -> np.ndarray:
-    rest = PackedTensor(fore.flatten(), fore.n_features)
+def _one_after_another(fore: TensorOperator, vectors: np.ndarray, rank: int | None) -> np.ndarray:
+    rest: TensorOperator = PackedTensor(fore.flatten(), fore.n_features)
     if rank is None:
-        sizes = np.abs(top_eigenpairs(rest).values)
-        rank = int(np.sum(sizes > sizes.max(initial=0.0) * sizes.size * np.finfo(float).eps))
+        rank = top_eigenpairs(rest).significant().values.size
     weights = np.empty(vectors.shape[1])
-    for i, vector in enumerate(vectors.T[:, :, None]):
-        pairs = top_eigenpairs(rest, max(rank - i, 1))
-        weights[i] = 1 / _inverse_form(pairs, vector)[0, 0]
-        rest = rest - RankOneSum(weights[i : i + 1], vector)  # type: ignore[assignment]
+    for i in range(vectors.shape[1]):
+        vector = vectors[:, i : i + 1]
+        pairs = top_eigenpairs(rest, max(rank - i, 1)).significant()
+        weights[i] = pairs.subtractable_weights(vector)[0]
+        rest = rest - RankOneSum(weights[i : i + 1], vector)
     return weights
 
 

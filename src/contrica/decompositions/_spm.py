@@ -13,7 +13,7 @@ from contrica.decompositions._result import Decomposition, canonical
 from contrica.eigen import Eigenpairs, top_eigenpairs
 from contrica.operators import TensorOperator, as_operator
 from contrica.symmetric import smat, svec_outer
-from contrica.validation import check_count, check_rank
+from contrica.validation import PatternWarning, check_count, check_rank
 
 __all__ = ["spm"]
 
@@ -22,13 +22,16 @@ logger = logging.getLogger("contrica")
 # Two unit vectors with |cosine| above this are one vector found twice: converged iterates of one
 # maximiser agree far better, and distinct maximisers are further apart.
 SAME_COSINE = 1 - 1e-6
-# A maximiser with 1 − f below this has its square in the subspace to rounding: a true component.
-# False maximisers of an exact tensor come as close as 1e-10 near rank p(p−1)/2.
+# A maximiser with 1 − f below this has its square in the subspace to rounding.
 EXACT_GAP = 1e-12
+# Components of an exact tensor are orthogonal in the form A_iᵀ M⁺ A_j, to this much of a cosine.
+CLASH = 1e-3
 # Rounds without a new component before an exact tensor is taken for an inexact one.
-MAX_EMPTY_ROUNDS = 30
+MAX_EMPTY_ROUNDS = 20
+# With fewer, the vectors found of a noisy tensor begin to depend on the generator.
+STARTS_PER_VECTOR = 5
 # Power steps before Newton steps, which cost far more each, take over.
-POWER_STEPS = 30
+POWER_STEPS = 60
 # Starts closer than this after their power steps are on their way to one maximiser.
 NEAR_COSINE = 0.99
 # The power step's shift x ← P(x xᵀ) x + shift · x, which keeps it from overshooting.
@@ -65,7 +68,8 @@ def spm(
     rng : numpy.random.Generator
         Source of the starts.
     n_starts : int, optional
-        Starts advanced together in each round; default ``max(16, 2 · rank)``.
+        Starts advanced together in each round; default ``5 · rank``, with which different
+        generators find the same vectors even of noisy tensors.
     max_iter : int
         Most steps of one round.
     tol : float
@@ -76,7 +80,8 @@ def spm(
     Returns
     -------
     Decomposition
-        ``weights`` of shape ``(rank,)``; unit ``vectors`` of shape ``(n_features, rank)``.
+        ``weights`` of shape ``(rank,)``; unit ``vectors`` of shape ``(n_features, rank)``. Fewer
+        terms, with a warning, where the tensor has no more.
 
     See Also
     --------
@@ -101,28 +106,34 @@ def spm(
     max_iter = check_count("max_iter", max_iter)
     pairs = _leading_pairs(operator, rank, rank_tol)
     rank = pairs.values.size
-    n_starts = max(16, 2 * rank) if n_starts is None else check_count("n_starts", n_starts)
+    n_starts = _default_starts(pairs) if n_starts is None else check_count("n_starts", n_starts)
 
     whole = _Subspace(pairs.vectors)
     vectors = np.empty((operator.n_features, 0))
     exact, n_empty, n_iter, last_step = False, 0, 0, 0.0
-    while vectors.shape[1] < rank:
+    while vectors.shape[1] < rank and n_empty < 2 * MAX_EMPTY_ROUNDS:
         starts = _unit(rng.standard_normal((operator.n_features, n_starts)))
         climb = _deflated(pairs, vectors).climb(starts, max_iter, tol)
         found = climb.distinct(vectors)
         polished = whole.climb(found.points, max_iter, tol, power_steps=0)
         n_iter += climb.n_iter + polished.n_iter
-        true = polished.heights > 1 - EXACT_GAP
-        exact |= bool(true.any())
-        if exact and not true.any() and n_empty < MAX_EMPTY_ROUNDS:
-            # All remaining terms of an exact tensor reach f = 1: other starts will find them.
-            n_empty += 1
-            continue
-        n_empty = 0
-        new = np.flatnonzero(true) if true.any() else _better_half(found.heights)
+        new = _true_components(pairs, vectors, polished)
+        exact |= new.size > 0
+        # All terms of an exact tensor reach f = 1, so a round that finds none of them is repeated.
+        if not new.size and (not exact or n_empty >= MAX_EMPTY_ROUNDS):
+            new = _better_half(found.heights)
+        n_empty = 0 if new.size else n_empty + 1
         vectors = _append(vectors, polished.points[:, new], found.points[:, new], rank)
-        last_step = max(last_step, found.steps[new].max())
+        last_step = max(last_step, found.steps[new].max(initial=0.0))
         logger.info("subspace power method: %d of %d patterns", vectors.shape[1], rank)
+    if vectors.shape[1] < rank:
+        warnings.warn(
+            f"subspace power method: {vectors.shape[1]} of {rank} patterns were found; "
+            f"{2 * MAX_EMPTY_ROUNDS} rounds of {n_starts} starts showed no other. Lower the rank "
+            "(n_background) or raise n_starts.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     if last_step > tol:
         warnings.warn(
             f"subspace power method: the last step was {last_step:.2g} where tol={tol:.2g} was "
@@ -130,22 +141,27 @@ def spm(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return canonical(_weights(pairs, vectors), vectors, n_iter)
+    return canonical(pairs.subtractable_weights(vectors), vectors, n_iter)
 
 
 def _leading_pairs(operator: TensorOperator, rank: int | None, rank_tol: float) -> Eigenpairs:
-    if rank is not None:
-        return top_eigenpairs(operator, check_rank(rank, operator.n_features))
-    pairs = top_eigenpairs(operator)
-    sizes = np.abs(pairs.values)
-    count = max(int(np.sum(sizes > rank_tol * sizes.max(initial=0.0))), 1)
-    return Eigenpairs(pairs.values[:count], pairs.vectors[:, :count])
+    if rank is None:
+        return top_eigenpairs(operator).significant(rank_tol)
+    pairs = top_eigenpairs(operator, check_rank(rank, operator.n_features)).significant()
+    if pairs.values.size < rank:
+        warnings.warn(
+            f"the tensor has rank {pairs.values.size} to rounding, so fewer than the {rank} patterns "
+            "asked for are returned. Lower the rank (n_background).",
+            PatternWarning,
+            stacklevel=3,
+        )
+    return pairs
 
 
-def _weights(pairs: Eigenpairs, vectors: np.ndarray) -> np.ndarray:
-    """``1 / (Aᵀ V D⁻¹ Vᵀ A)`` for every ``A = vec(a aᵀ)``."""
-    inside = pairs.vectors.T @ svec_outer(vectors)
-    return 1 / np.einsum("ik,i,ik->k", inside, 1 / pairs.values, inside)
+def _default_starts(pairs: Eigenpairs) -> int:
+    rank, size = max(pairs.values.size, 1), pairs.vectors.shape[0]
+    # The climb holds (rank, p, n_starts) numbers, with p ≈ √(2 size); stay within 128 MB.
+    return int(np.clip(STARTS_PER_VECTOR * rank, 30, max(30, 2**24 / (rank * np.sqrt(2 * size)))))
 
 
 def _deflated(pairs: Eigenpairs, vectors: np.ndarray) -> _Subspace:
@@ -179,23 +195,27 @@ class _Climb(NamedTuple):
 
 
 class _Subspace:
-    """``f(x) = ‖P(x xᵀ)‖²`` for the projection P on a space of symmetric matrices."""
+    """``f(x) = ‖P(x xᵀ)‖²`` for the projection P on the span of orthonormal matrices ``V_k``."""
 
     def __init__(self, basis: np.ndarray) -> None:
-        self.basis = basis
         self.matrices = smat(basis.T)
 
+    def _images(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``V_k x``, shape ``(r, p, n)``, and the coordinates ``xᵀ V_k x`` of ``P(x xᵀ)``, ``(r, n)``."""
+        r, p = self.matrices.shape[:2]
+        images = (self.matrices.reshape(r * p, p) @ points).reshape(r, p, -1)
+        return images, np.einsum("kin,in->kn", images, points)
+
     def heights(self, points: np.ndarray) -> np.ndarray:
-        return np.sum((self.basis.T @ svec_outer(points)) ** 2, axis=0)
+        return np.sum(self._images(points)[1] ** 2, axis=0)
 
     def climb(
         self, points: np.ndarray, max_iter: int, tol: float, power_steps: int = POWER_STEPS
     ) -> _Climb:
         """Advance all points together until their Newton steps are shorter than ``tol``."""
         for _ in range(power_steps):
-            coordinates = self.basis.T @ svec_outer(points)
-            images = smat((self.basis @ coordinates).T)
-            points = _unit(np.einsum("kij,jk->ik", images, points) + SHIFT * points)
+            images, coordinates = self._images(points)
+            points = _unit(np.einsum("kin,kn->in", images, coordinates) + SHIFT * points)
         if power_steps:
             # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
             points = points[:, _distinct(points, points[:, :0], NEAR_COSINE)]
@@ -216,14 +236,14 @@ class _Subspace:
         ``Π ∇²φ Π − f I``. Curvatures enter by absolute value, so the step climbs at saddles too, and
         the best of a few step lengths and the power step is taken.
         """
-        r, p = self.matrices.shape[:2]
-        n = points.shape[1]
-        images = (self.matrices.reshape(r * p, p) @ points).reshape(r, p, n)
-        coordinates = np.einsum("kin,in->kn", images, points)
+        p = points.shape[0]
+        images, coordinates = self._images(points)
         heights = np.sum(coordinates**2, axis=0)
         gradient = np.einsum("kin,kn->in", images, coordinates)
         images = np.ascontiguousarray(images.transpose(2, 1, 0))
-        hessian = np.tensordot(coordinates.T, self.matrices, 1) + 2 * images @ images.transpose(0, 2, 1)
+        hessian = np.tensordot(coordinates.T, self.matrices, 1) + 2 * images @ images.transpose(
+            0, 2, 1
+        )
         tangent = np.eye(p) - points.T[:, :, None] * points.T[:, None, :]
         hessian = tangent @ hessian @ tangent - heights[:, None, None] * np.eye(p)
         curvatures, axes = np.linalg.eigh(hessian)
@@ -243,9 +263,7 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=0)
 
 
-def _distinct(
-    points: np.ndarray, taken: np.ndarray, same_cosine: float = SAME_COSINE
-) -> list[int]:
+def _distinct(points: np.ndarray, taken: np.ndarray, same_cosine: float = SAME_COSINE) -> list[int]:
     """Columns of ``points`` that repeat neither an earlier one nor one of ``taken``."""
     kept: list[int] = []
     cosines = np.abs(points.T @ np.hstack([points, taken]))
@@ -256,14 +274,35 @@ def _distinct(
     return kept
 
 
+def _true_components(pairs: Eigenpairs, vectors: np.ndarray, climb: _Climb) -> np.ndarray:
+    """Which maximisers are components of an exact tensor: f = 1, and at peace with each other.
+
+    Close to rank p(p−1)/2 false maximisers come within 1e-13 of f = 1. But components satisfy
+    ``A_iᵀ M⁺ A_j = 0``, while a false one is a combination of several ``A_j`` and so violates this
+    with each: those with the most violations go.
+    """
+    p, rank = vectors.shape[0], pairs.values.size
+    if rank > p * (p - 1) // 2:
+        return np.empty(0, dtype=int)  # there other squares than the components' have f = 1 too
+    near = np.flatnonzero(climb.heights > 1 - EXACT_GAP)
+    near = near[_distinct(climb.points[:, near], vectors)]
+    n_taken = vectors.shape[1]
+    form = np.abs(pairs.inverse_form(np.hstack([vectors, climb.points[:, near]])))
+    sizes = np.sqrt(np.diag(form))
+    clash = form > CLASH * np.outer(sizes, sizes)
+    np.fill_diagonal(clash, False)
+    alive = np.ones(clash.shape[0], dtype=bool)
+    while (counts := (clash & alive & alive[:, None]).sum(axis=1)[n_taken:]).any():
+        alive[n_taken + np.flatnonzero(counts == counts.max())[-1]] = False
+    return near[alive[n_taken:]]
+
+
 def _better_half(heights: np.ndarray) -> np.ndarray:
     """The higher half of a noisy round's maximisers; the rest is sought again after deflation."""
     return np.arange((heights.size + 1) // 2)
 
 
-def _append(
-    vectors: np.ndarray, polished: np.ndarray, raw: np.ndarray, rank: int
-) -> np.ndarray:
+def _append(vectors: np.ndarray, polished: np.ndarray, raw: np.ndarray, rank: int) -> np.ndarray:
     """Add polished vectors, or the raw one where polishing ran into a vector already there."""
     for fine, coarse in zip(polished.T, raw.T, strict=True):
         for candidate in (fine, coarse):

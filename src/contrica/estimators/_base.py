@@ -160,7 +160,7 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return ranks
         warnings.warn(
             "nothing in the foreground's fourth cumulant stands out from the background's "
-            f"(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
+            "(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
             "noise, or set n_foreground.",
             PatternWarning,
             stacklevel=3,
@@ -262,5 +262,3 @@ def _column_names(data: Any) -> np.ndarray | None:
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
     return np.asarray(columns, dtype=object)
-
-

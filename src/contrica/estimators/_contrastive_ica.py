@@ -95,11 +95,11 @@ class ContrastiveICA(BaseContrastive):
     Examples
     --------
     >>> from contrica import ContrastiveICA
-    >>> from contrica.datasets import make_four_clusters
-    >>> data = make_four_clusters(1000, random_state=0)
-    >>> model = ContrastiveICA(2, n_background=3, n_foreground=2, random_state=0)
+    >>> from contrica.datasets import make_synthetic
+    >>> data = make_synthetic(6, random_state=0)
+    >>> model = ContrastiveICA(2, random_state=0)
     >>> model.fit_transform(data.foreground, background=data.background).shape
-    (1000, 2)
+    (100000, 2)
     """
 
     def __init__(

@@ -53,9 +53,12 @@ class ProportionalContrastiveICA(BaseContrastive):
     background_scale_estimates_ : ndarray of shape (n_background_,)
         Each background pattern's own estimate of γ; NaN where its weights differ in sign. Empty
         where γ was given.
-    components_, filters_, contrast_ratio_, foreground_weights_, background_components_, \
-background_weights_, shared_weights_, n_background_, n_foreground_, n_pcs_, basis_, mean_, residual_, n_iter_
-        As in `ContrastiveICA`. The background's are empty where γ was given.
+    components_, filters_, contrast_ratio_, foreground_weights_ : ndarray
+        The foreground patterns, as in `ContrastiveICA`.
+    background_components_, background_weights_, shared_weights_ : ndarray
+        The background patterns, as in `ContrastiveICA`; empty where γ was given.
+    n_background_, n_foreground_, n_pcs_, basis_, mean_, residual_, n_iter_
+        As in `ContrastiveICA`.
 
     See Also
     --------

@@ -1,0 +1,28 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240)
+
+
+@pytest.fixture
+def unit_columns(rng):
+    def draw(p, k, generator=rng):
+        vectors = generator.standard_normal((p, k))
+        return vectors / np.linalg.norm(vectors, axis=0)
+
+    return draw
+
+
+@pytest.fixture
+def real_data():
+    """Folder of real datasets, or a skip where there is none."""
+    folder = os.environ.get("CONTRICA_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("CONTRICA_DATA names no folder of real datasets")
+    return Path(folder)

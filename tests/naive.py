@@ -1,0 +1,128 @@
+"""Slow, obvious twins of the fast paths: plain loops over the definitions, nothing clever."""
+
+from itertools import permutations, product
+
+import numpy as np
+
+
+def central(X):
+    return X - X.mean(axis=0)
+
+
+def covariance(X):
+    n, p = X.shape
+    X = central(X)
+    S = np.zeros((p, p))
+    for i, j in product(range(p), repeat=2):
+        S[i, j] = sum(X[t, i] * X[t, j] for t in range(n)) / n
+    return S
+
+
+def fourth_cumulant(X):
+    """The paper's formula, entry by entry."""
+    n, p = X.shape
+    S = covariance(X)
+    X = central(X)
+    T = np.zeros((p, p, p, p))
+    for i, j, k, m in product(range(p), repeat=4):
+        moment = 0.0
+        for t in range(n):
+            moment += X[t, i] * X[t, j] * X[t, k] * X[t, m]
+        T[i, j, k, m] = moment / n - S[i, j] * S[k, m] - S[i, k] * S[j, m] - S[i, m] * S[j, k]
+    return T
+
+
+def rank_one_sum(weights, vectors):
+    p = vectors.shape[0]
+    T = np.zeros((p, p, p, p))
+    for weight, u in zip(weights, vectors.T, strict=True):
+        for i, j, k, m in product(range(p), repeat=4):
+            T[i, j, k, m] += weight * u[i] * u[j] * u[k] * u[m]
+    return T
+
+
+def symmetrise(T):
+    return sum(T.transpose(axes) for axes in permutations(range(4))) / 24
+
+
+def apply(T, V):
+    p = V.shape[0]
+    out = np.zeros((p, p))
+    for i, j, k, m in product(range(p), repeat=4):
+        out[i, j] += T[i, j, k, m] * V[k, m]
+    return out
+
+
+def apply_vector(T, u):
+    p = u.size
+    out = np.zeros(p)
+    for i, j, k, m in product(range(p), repeat=4):
+        out[i] += T[i, j, k, m] * u[j] * u[k] * u[m]
+    return out
+
+
+def mat(T):
+    """The paper's p² × p² flattening."""
+    p = T.shape[0]
+    return T.reshape(p * p, p * p)
+
+
+def eigenpairs(T, rank):
+    """Eigenvalues of the p² × p² flattening by magnitude, eigenvectors as p × p matrices."""
+    values, vectors = np.linalg.eigh(mat(T))
+    order = np.argsort(-np.abs(values))[:rank]
+    p = T.shape[0]
+    return values[order], [vectors[:, i].reshape(p, p) for i in order]
+
+
+def htd(T, rank):
+    """Algorithm 1, line by line."""
+    values, matrices = eigenpairs(T, rank)
+    weights, vectors = [], []
+    for mu, M in zip(values, matrices, strict=True):
+        betas, axes = np.linalg.eigh((M + M.T) / 2)
+        top = np.argmax(np.abs(betas))
+        weights.append(mu * betas[top] ** 2)
+        vectors.append(axes[:, top])
+    return np.array(weights), np.array(vectors).T
+
+
+def subspace_power_method(T, rank, rng):
+    """One start at a time, plain power steps, deflation of the tensor after every vector."""
+    p = T.shape[0]
+    weights, vectors = [], []
+    T = T.copy()
+    for left in range(rank, 0, -1):
+        values, matrices = eigenpairs(T, left)
+        for _ in range(50):
+            x = rng.standard_normal(p)
+            x /= np.linalg.norm(x)
+            for _ in range(5000):
+                image = sum(np.sum(M * np.outer(x, x)) * M @ x for M in matrices)
+                new = image / np.linalg.norm(image)
+                moved = np.linalg.norm(new - x)
+                x = new
+                if moved < 1e-13:
+                    break
+            if 1 - sum(np.sum(M * np.outer(x, x)) ** 2 for M in matrices) < 1e-10:
+                break
+        inverse = sum(
+            np.outer(M.ravel(), M.ravel()) / d for d, M in zip(values, matrices, strict=True)
+        )
+        square = np.outer(x, x).ravel()
+        weights.append(1 / (square @ inverse @ square))
+        vectors.append(x)
+        T = T - rank_one_sum(weights[-1:], x[:, None])
+    return np.array(weights), np.array(vectors).T
+
+
+def thin_weight(T, rank, a):
+    """The formula in the proof of prop:iden_alg2, on the p² × p² flattening."""
+    values, matrices = eigenpairs(T, rank)
+    V = np.array([M.ravel() for M in matrices]).T
+    A = np.outer(a, a).ravel()
+    return 1 / ((A @ V) @ np.diag(1 / values) @ (A @ V))
+
+
+def contrast_ratio(X, Y, b):
+    return np.var(X @ b) / np.var(Y @ b)

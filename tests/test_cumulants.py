@@ -1,0 +1,177 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.stats import kstat
+
+from contrica.cumulants import CumulantOperator, Moments, cumulants
+from contrica.operators import as_operator
+from contrica.symmetric import svec_outer
+from tests import naive
+
+STORAGES = ["packed", "matrix-free"]
+
+
+def relative_gap(found, expected):
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_cumulants_equal_plain_loops(storage, rng):
+    X = rng.laplace(size=(40, 4)) @ rng.standard_normal((4, 4)) + 3
+    found = cumulants(X, storage=storage)
+    expected = as_operator(naive.fourth_cumulant(X)).flatten()
+    assert relative_gap(found.fourth.flatten(), expected) < 1e-10
+    assert_allclose(found.covariance, naive.covariance(X), rtol=1e-12)
+    assert_allclose(found.mean, X.mean(axis=0), rtol=1e-14)
+    assert found.n_samples == 40
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_unbiased_cumulants_are_k_statistics_along_every_direction(storage, rng):
+    X = rng.exponential(size=(25, 3))
+    found = cumulants(X, "unbiased", storage=storage)
+    for u in rng.standard_normal((5, 3)):
+        assert_allclose(found.fourth.coefficients(u[:, None])[0], kstat(X @ u, 4), rtol=1e-9)
+        assert_allclose(u @ found.covariance @ u, kstat(X @ u, 2), rtol=1e-12)
+
+
+def test_plugin_and_unbiased_differ_by_the_known_factor_on_moments(rng):
+    """At n = 1000 the two estimates are about one per cent apart, as FINDINGS has it."""
+    X = rng.laplace(size=(1000, 3))
+    plugin, unbiased = (cumulants(X, e).fourth.flatten() for e in ("plugin", "unbiased"))
+    assert 1e-3 < relative_gap(plugin, unbiased) < 2e-2
+
+
+def test_unbiased_cumulants_have_the_right_mean(rng):
+    """Averaged over many small samples the k-statistic hits κ₄ = 12 of a Laplace variable."""
+    draws = np.array(
+        [
+            [cumulants(x[:, None], e).fourth.flatten()[0, 0] for e in ("unbiased", "plugin")]
+            for x in rng.laplace(size=(4000, 20))
+        ]
+    )
+    mean, error = draws.mean(axis=0), draws.std(axis=0) / np.sqrt(len(draws))
+    assert abs(mean[0] - 12) < 4 * error[0]
+    assert abs(mean[1] - 12) > 4 * error[1]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("n_rows", [1, 7, 64, 1000])
+def test_block_size_does_not_matter(storage, n_rows, rng):
+    X = rng.laplace(size=(200, 5)) + 10
+    whole = cumulants(X, storage=storage).fourth.flatten()
+    blocked = cumulants(X, storage=storage, n_rows=n_rows).fourth.flatten()
+    assert relative_gap(blocked, whole) < 1e-12
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_mean_of_a_million_costs_no_accuracy(storage, rng):
+    X = rng.laplace(size=(5000, 4))
+    # exact shift: rounding X + 10⁶ is the data's doing, so compare data that lost the same digits
+    shifted = X + 1e6
+    X = shifted - 1e6
+    found = cumulants(shifted, storage=storage, n_rows=512)
+    expected = cumulants(X, storage=storage, n_rows=512)
+    assert relative_gap(found.fourth.flatten(), expected.fourth.flatten()) < 1e-6
+    assert relative_gap(found.covariance, expected.covariance) < 1e-6
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_float32_input_accumulates_in_float64(storage, rng):
+    X = (rng.laplace(size=(3000, 4)) + 100).astype(np.float32)
+    single = cumulants(X, storage=storage).fourth.flatten()
+    double = cumulants(X.astype(np.float64), storage=storage).fourth.flatten()
+    assert single.dtype == np.float64
+    assert relative_gap(single, double) < 1e-12
+
+
+@pytest.mark.parametrize("estimate", ["plugin", "unbiased"])
+def test_packed_equals_matrix_free(estimate, rng):
+    X = rng.laplace(size=(300, 6)) @ rng.standard_normal((6, 6))
+    packed = cumulants(X, estimate, storage="packed")
+    free = cumulants(X, estimate, storage="matrix-free")
+    assert relative_gap(free.fourth.flatten(), packed.fourth.flatten()) < 1e-12
+    assert_allclose(free.covariance, packed.covariance, rtol=1e-12)
+    assert_allclose(free.fourth.squared_norm(), packed.fourth.squared_norm(), rtol=1e-10)
+
+
+def test_storage_is_chosen_by_width(rng):
+    assert isinstance(cumulants(rng.random((5, 101))).fourth, CumulantOperator)
+    assert not isinstance(cumulants(rng.random((5, 20))).fourth, CumulantOperator)
+
+
+def test_merged_accumulators_equal_one_pass(rng):
+    X = rng.laplace(size=(500, 4)) + np.linspace(0, 50, 500)[:, None]  # chunks differ in mean
+    parts = [Moments(4).update(part) for part in np.array_split(X, 7)]
+    merged = Moments(4)
+    for part in parts:
+        merged.merge(part)
+    whole = Moments(4).update(X)
+    assert merged.n_samples == 500
+    for estimate in ("plugin", "unbiased"):
+        found, expected = merged.cumulants(estimate), whole.cumulants(estimate)
+        assert relative_gap(found.fourth.flatten(), expected.fourth.flatten()) < 1e-10
+        assert_allclose(found.mean, expected.mean, rtol=1e-13)
+
+
+def test_merging_leaves_the_other_accumulator_alone_and_an_empty_one_changes_nothing(rng):
+    X = rng.laplace(size=(50, 3))
+    other = Moments(3).update(X)
+    before = other.cumulants().fourth.flatten().copy()
+    mine = Moments(3).update(X + 1).merge(other).merge(Moments(3))
+    assert mine.n_samples == 100
+    assert_allclose(other.cumulants().fourth.flatten(), before, rtol=0)
+
+
+def test_merging_refuses_other_variables():
+    with pytest.raises(ValueError, match="3 variables into moments of 2"):
+        Moments(2).merge(Moments(3))
+
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds, st.sampled_from(STORAGES))
+def test_rotating_the_data_rotates_the_cumulant(seed, storage):
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(60, 4))
+    Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    U = rng.standard_normal((4, 3))
+    here = cumulants(X, storage=storage).fourth.coefficients(Q.T @ U)
+    there = cumulants(X @ Q.T, storage=storage).fourth.coefficients(U)
+    assert_allclose(there, here, rtol=1e-9, atol=1e-9 * np.abs(here).max())
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds, st.floats(0.01, 100), st.floats(-50, 50))
+def test_cumulants_scale_with_the_fourth_power_and_ignore_shifts_and_row_order(seed, scale, shift):
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(40, 3))
+    plain = cumulants(X).fourth.flatten()
+    changed = cumulants(scale * rng.permutation(X) + shift).fourth.flatten()
+    assert_allclose(changed / scale**4, plain, rtol=1e-6, atol=1e-8 * np.abs(plain).max())
+
+
+def test_the_flattening_in_svec_coordinates_contracts_squares(rng):
+    X = rng.laplace(size=(100, 3))
+    operator = cumulants(X).fourth
+    u = rng.standard_normal((3, 1))
+    square = svec_outer(u)[:, 0]
+    assert_allclose(square @ operator.flatten() @ square, operator.coefficients(u)[0], rtol=1e-12)
+
+
+def test_too_few_rows_are_refused(rng):
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        cumulants(rng.random((1, 3)))
+    with pytest.raises(ValueError, match=r"at least 4 rows.*plugin"):
+        cumulants(rng.random((3, 3)), "unbiased")
+
+
+def test_unknown_names_are_refused(rng):
+    with pytest.raises(ValueError, match="'plugin', 'unbiased'"):
+        cumulants(rng.random((5, 3)), "biased")
+    with pytest.raises(ValueError, match="storage='dense'"):
+        cumulants(rng.random((5, 3)), storage="dense")
