@@ -134,7 +134,8 @@ def choose_ranks(
     if n_foreground is None:
         outside = eigenvalues(_Outside(fore.fourth, pairs.vectors[:, :n_background]), most)
         noise = np.abs(pairs.values[n_background : n_background + 1]).max(initial=0.0)
-        found = np.abs(outside).max(initial=0.0) > noise
+        # rounding alone must not make a pattern of a background set against itself
+        found = np.abs(outside).max(initial=0.0) > noise * (1 + 1e-6)
         n_foreground = min(elbow(outside), size - n_background) if found else 0
     return Ranks(n_background, n_foreground)
 

@@ -58,10 +58,10 @@ class BackgroundScale(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """Median distance of the ``λ′_i / λ_i`` from their median, relative to it."""
-        ratios = self.shared_weights / self.background.weights
-        centre = np.median(ratios)
-        return float(np.median(np.abs(ratios - centre)) / max(abs(centre), np.finfo(float).tiny))
+        """Mean distance of the ``¼ log|λ′_i / λ_i|``, the estimates of log γ, from their median."""
+        ratios = np.abs(self.shared_weights / self.background.weights)
+        logs = np.log(np.maximum(ratios, np.finfo(float).tiny)) / 4
+        return float(np.mean(np.abs(logs - np.median(logs))))
 
 
 def background_scale(
@@ -212,7 +212,7 @@ class Proportionality(NamedTuple):
     p_value : float
         Share of simulated spreads at least as large as the one seen; small speaks against z′ = γ z.
     spread : float
-        Relative median deviation of the estimates of γ⁴ from their median.
+        Mean absolute deviation of the estimates of log γ from their median.
     null : ndarray of shape (n_simulations,)
         The spreads under simulated proportionality.
     scale : BackgroundScale

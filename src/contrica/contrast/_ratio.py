@@ -38,10 +38,10 @@ def contrast_ratio(vectors: np.ndarray, fore: Cumulants, back: Cumulants) -> np.
     above = np.einsum("ik,ij,jk->k", vectors, fore.covariance, vectors, optimize=True)
     below = np.einsum("ik,ij,jk->k", vectors, back.covariance, vectors, optimize=True)
     scale = float(np.linalg.eigvalsh(back.covariance)[-1])
+    if scale <= 0:  # a constant background: measure against the foreground instead
+        scale = max(float(np.linalg.eigvalsh(fore.covariance)[-1]), np.finfo(float).tiny)
     floor = max(back.n_samples, back.n_features) * np.finfo(float).eps * scale
     floored = below < floor
-    if scale <= 0.0:
-        floor, floored = np.finfo(float).tiny, np.ones(below.size, dtype=bool)
     if floored.any():
         warnings.warn(
             f"the background does not vary along pattern(s) "

@@ -82,7 +82,7 @@ def _warn_of_ties(pairs: Eigenpairs, position: np.ndarray, tie_gap: float) -> No
         return
     # consecutive ties make one group
     labels = np.concatenate([[0], np.cumsum(~tied)])
-    groups = [sorted(position[order[labels == g]] + 1) for g in np.unique(labels)]
+    groups = sorted(sorted(position[order[labels == g]] + 1) for g in np.unique(labels))
     named = "; ".join(", ".join(map(str, group)) for group in groups if len(group) > 1)
     warnings.warn(
         f"HTD terms with tied eigenvalues (closer than tie_gap={tie_gap:g}, relatively): {named}. "

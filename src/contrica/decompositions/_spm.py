@@ -124,7 +124,7 @@ def spm(
             new = _better_half(found.heights)
         n_empty = 0 if new.size else n_empty + 1
         vectors = _append(vectors, polished.points[:, new], found.points[:, new], rank)
-        last_step = max(last_step, found.steps[new].max(initial=0.0))
+        last_step = max(last_step, polished.steps[new].max(initial=0.0))
         logger.info("subspace power method: %d of %d patterns", vectors.shape[1], rank)
     if vectors.shape[1] < rank:
         warnings.warn(

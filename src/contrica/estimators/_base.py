@@ -142,8 +142,8 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             check_same_features(names, columns, X.shape[1], background.shape[1])
             if X.shape[1] < 2:
                 raise ValueError(
-                    "X and background have 1 feature, but a contrast needs at least 2: with a single "
-                    "variable there is only one direction."
+                    "X and background have 1 feature(s), but a contrast needs at least 2: with a "
+                    "single variable there is only one direction."
                 )
         warn_delicate(X, background, names)
         return X, background

@@ -146,5 +146,6 @@ class ContrastiveICA(BaseContrastive):
         )
         self.background_components_ = self._lift_patterns(found.background.vectors)
         self.background_weights_ = found.background.weights
+        self.n_background_ = found.background.weights.size  # a tensor of lower rank has fewer
         self.shared_weights_ = found.shared_weights
         return Separation(found.foreground, found.ratio, found.residual, found.background.n_iter)

@@ -126,6 +126,7 @@ class ProportionalContrastiveICA(BaseContrastive):
             self.background_scale_estimates_ = scale.estimates
             self.background_components_ = self._lift_patterns(scale.background.vectors)
             self.background_weights_ = scale.background.weights
+            self.n_background_ = scale.background.weights.size
             self.shared_weights_ = scale.shared_weights
             n_iter = scale.background.n_iter
         else:

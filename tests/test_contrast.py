@@ -1,0 +1,279 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from contrica import IdentifiabilityWarning, PatternWarning
+from contrica.contrast import (
+    DEFLATIONS,
+    background_scale,
+    contrast,
+    contrast_ratio,
+    proportional_contrast,
+    proportionality_test,
+    scale_sweep,
+    shared_weights,
+)
+from contrica.cumulants import Cumulants, cumulants
+from contrica.datasets import make_four_clusters, make_synthetic
+from contrica.metrics import pattern_similarity
+from contrica.operators import RankOneSum, as_operator
+from tests import naive
+
+EXACT = ["thin", "sequential", "sequential_thin", "closed_form"]
+
+
+def population(p, r, l, seed, scale=None):  # noqa: E741 - the paper's ℓ
+    """Cumulants of the cICA model itself, no samples involved."""
+    rng = np.random.default_rng([p, r, l, seed])
+    vectors = rng.standard_normal((p, r + l))
+    vectors /= np.linalg.norm(vectors, axis=0)
+
+    def weights(k):
+        return rng.uniform(0.5, 2, k) * rng.choice([-1, 1], k)
+
+    lam, shared, salient = weights(r), weights(r), weights(l)
+    if scale is not None:
+        shared = scale**4 * lam
+    A, B = vectors[:, :r], vectors[:, r:]
+    back = Cumulants(np.zeros(p), A @ A.T, RankOneSum(lam, A), 10**6)
+    fore = Cumulants(
+        np.zeros(p), vectors @ vectors.T, RankOneSum(np.r_[shared, salient], vectors), 10**6
+    )
+    return fore, back, A, B, lam, shared, salient
+
+
+def rank_pairs(p):
+    most, packed = p * (p - 1) // 2, p * (p + 1) // 2
+    return [(p, p - 1), (p, packed - 1 - p), (most, packed - 1 - most)]
+
+
+@pytest.mark.parametrize("deflation", EXACT)
+@pytest.mark.parametrize("p", [5, 6, 8])
+def test_shared_weights_are_exact_on_population_tensors(p, deflation):
+    for r, l in rank_pairs(p):  # noqa: E741
+        fore, _, A, _, _, shared, _ = population(p, r, l, 0)
+        found = shared_weights(fore.fourth, A, r + l, deflation)
+        assert_allclose(found, shared, rtol=1e-6)
+
+
+@pytest.mark.parametrize("deflation", EXACT)
+def test_algorithm_2_is_exact_up_to_step_3_on_population_tensors(deflation):
+    for p in (5, 7):
+        for r, l in rank_pairs(p):  # noqa: E741
+            fore, back, A, _, lam, shared, _ = population(p, r, l, 1)
+            found = contrast(fore, back, r, l, rng=np.random.default_rng(0), deflation=deflation)
+            order = np.abs(found.background.vectors.T @ A).argmax(axis=0)
+            assert sorted(order) == list(range(r))
+            assert_allclose(found.background.weights[order], lam, rtol=1e-6)
+            assert_allclose(found.shared_weights[order], shared, rtol=1e-6)
+
+
+def test_orthonormal_foreground_patterns_are_recovered_exactly():
+    rng = np.random.default_rng(0)
+    fore, back, A, _, lam, shared, _ = population(6, 5, 1, 2)
+    B = np.linalg.qr(rng.standard_normal((6, 4)))[0]
+    salient = np.array([3.0, 2.0, -1.5, 1.0])
+    fore = Cumulants(
+        fore.mean, np.eye(6), RankOneSum(np.r_[shared, salient], np.c_[A, B]), 10**6
+    )
+    found = contrast(fore, back, 5, 4, rng=rng)
+    assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-12
+    assert_allclose(found.foreground.weights, salient, rtol=1e-9)
+    assert found.residual < 1e-9
+
+
+def test_least_squares_is_biased_in_population_by_what_its_docstring_says():
+    a, b = np.array([[1.0], [0.0]]), np.array([[0.6], [0.8]])
+    fore = RankOneSum(np.array([1.0, 2.0]), np.c_[a, b])
+    found = shared_weights(fore, a, 2, "least_squares")
+    assert_allclose(found, 1 + 2 * 0.6**4)
+
+
+def test_thin_equals_the_formula_on_the_papers_flattening(rng):
+    T = naive.symmetrise(rng.standard_normal((4, 4, 4, 4)))
+    a = rng.standard_normal((4, 2))
+    a /= np.linalg.norm(a, axis=0)
+    expected = [naive.thin_weight(T, 5, u) for u in a.T]
+    assert_allclose(DEFLATIONS["thin"](as_operator(T), a, 5), expected, rtol=1e-8)
+
+
+def test_wild_shared_weights_are_reported():
+    # A vector outside the tensor's space but for rounding: the formula divides by almost nothing.
+    fore = RankOneSum(np.array([1.0, -1.0]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    a = np.array([[1.0], [1.0 + 1e-6]]) / np.sqrt(2)
+    with pytest.warns(PatternWarning, match=r"1 of 1 shared weights.*n_background"):
+        shared_weights(fore, a, 2, "thin")
+
+
+def test_every_deflation_is_known_by_name():
+    assert set(EXACT) | {"least_squares"} == set(DEFLATIONS)
+    with pytest.raises(ValueError, match="'thin', 'sequential'"):
+        shared_weights(RankOneSum(np.ones(1), np.ones((2, 1))), np.ones((2, 1)), 1, "best")
+
+
+# --- contrast ratio ---
+
+
+def test_contrast_ratio_is_a_ratio_of_variances(rng):
+    X, Y = rng.laplace(size=(200, 3)) * 3, rng.laplace(size=(100, 3))
+    vectors = rng.standard_normal((3, 4))
+    found = contrast_ratio(vectors, cumulants(X), cumulants(Y))
+    assert_allclose(found, [naive.contrast_ratio(X, Y, b) for b in vectors.T], rtol=1e-10)
+
+
+def test_a_silent_background_floors_the_ratio_and_orders_by_foreground_variance(rng):
+    X = rng.laplace(size=(500, 4)) * np.array([1.0, 2.0, 3.0, 1.0])
+    Y = rng.laplace(size=(100, 4)) * np.array([0.0, 0.0, 0.0, 1.0])
+    with pytest.warns(PatternWarning, match=r"pattern\(s\) 1, 2, 3 of 4"):
+        found = contrast_ratio(np.eye(4), cumulants(X), cumulants(Y))
+    assert np.isfinite(found).all()
+    assert list(np.argsort(-found)) == [2, 1, 0, 3]
+    largest = np.var(Y[:, 3])
+    floor = max(100, 4) * np.finfo(float).eps * largest
+    assert_allclose(found[:3], X[:, :3].var(axis=0) / floor, rtol=1e-6)
+
+
+def test_a_constant_background_still_orders_by_foreground_variance(rng):
+    X = rng.laplace(size=(500, 2)) * np.array([1.0, 2.0])
+    with pytest.warns(PatternWarning, match="1, 2 of 2"):
+        found = contrast_ratio(np.eye(2), cumulants(X), cumulants(np.ones((50, 2))))
+    assert found[1] > found[0]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 10))
+def test_ratio_ignores_the_patterns_length_and_follows_the_foreground_scale(seed, scale):
+    rng = np.random.default_rng(seed)
+    X, Y, b = rng.laplace(size=(50, 3)), rng.laplace(size=(50, 3)), rng.standard_normal((3, 1))
+    one = contrast_ratio(b, cumulants(X), cumulants(Y))
+    two = contrast_ratio(7 * b, cumulants(scale * X), cumulants(Y))
+    assert_allclose(two, scale**2 * one, rtol=1e-8)
+
+
+# --- ranks ---
+
+
+def test_ranks_beyond_the_statements_warn_and_name_them(rng):
+    data = cumulants(rng.laplace(size=(400, 4)) @ rng.standard_normal((4, 4)))
+    with pytest.warns() as caught:
+        contrast(data, data, 8, 2, rng=rng)
+    text = " ".join(str(w.message) for w in caught if w.category is IdentifiabilityWarning)
+    assert "p(p−1)/2 = 6" in text
+    assert "prop:iden_alg2" in text
+    assert "prop:iden_cica_tensor" in text
+
+
+@pytest.mark.parametrize(
+    ("r", "l", "message"),
+    [(0, 2, "n_background=0"), (2, 0, "n_foreground=0"), (4, 3, "together exceed"), (7, 1, "n_background=7")],
+)
+def test_impossible_ranks_are_refused(rng, r, l, message):  # noqa: E741
+    data = cumulants(rng.laplace(size=(50, 3)))
+    with pytest.raises(ValueError, match=message):
+        contrast(data, data, r, l, rng=rng)
+
+
+# --- Algorithm 3 ---
+
+
+@pytest.mark.parametrize("deflation", EXACT)
+@pytest.mark.parametrize("scale", [0.3, 1.0, 2.5])
+def test_background_scale_is_exact_on_population_tensors(scale, deflation):
+    for p in (5, 7):
+        for r, l in rank_pairs(p):  # noqa: E741
+            fore, back, *_ = population(p, r, l, 0, scale)
+            found = background_scale(
+                fore, back, r, l, rng=np.random.default_rng(0), deflation=deflation
+            )
+            assert_allclose(found.scale, scale, rtol=1e-6)
+            assert_allclose(found.estimates, scale, rtol=1e-6)
+            assert found.spread < 1e-6
+
+
+def test_proportional_contrast_recovers_orthonormal_patterns():
+    fore, back, A, _, lam, _, _ = population(6, 5, 1, 3)
+    B = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 3)))[0]
+    salient = np.array([3.0, -2.0, 1.0])
+    whole = RankOneSum(np.r_[0.5**4 * lam, salient], np.c_[A, B])
+    fore = Cumulants(fore.mean, np.eye(6), whole, 10**6)
+    found = proportional_contrast(fore, back, 3, background_scale=0.5)
+    assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-12
+    assert_allclose(found.foreground.weights, salient, rtol=1e-9)
+
+
+def test_a_background_of_opposite_sign_has_no_scale_and_says_so():
+    fore, back, A, B, lam, _, salient = population(5, 4, 2, 0)
+    fore = Cumulants(fore.mean, fore.covariance, RankOneSum(np.r_[-lam, salient], np.c_[A, B]), 100)
+    with pytest.warns(PatternWarning, match="4 of 4 background patterns.*background_scale"):
+        found = background_scale(fore, back, 4, 2, rng=np.random.default_rng(0))
+    assert found.scale == 0.0
+    assert np.isnan(found.estimates).all()
+
+
+def test_the_estimated_scale_is_near_one_in_the_papers_proportional_design():
+    """The paper reports [0.94, 1.08] for its draws; these bounds are for ours."""
+    for p in (4, 8):
+        data = make_synthetic(p, proportional=True, random_state=p)
+        fore, back = cumulants(data.foreground), cumulants(data.background)
+        found = background_scale(fore, back, p, p - 1, rng=np.random.default_rng(0))
+        assert 0.9 < found.scale < 1.15
+
+
+def test_a_sweep_holds_each_scales_own_decomposition(rng):
+    data = make_synthetic(4, n_samples=3000, random_state=0)
+    fore, back = cumulants(data.foreground), cumulants(data.background)
+    sweep = scale_sweep(fore, back, 3, [0.0, 0.7])
+    assert sweep.vectors.shape == (2, 4, 3)
+    single = proportional_contrast(fore, back, 3, background_scale=0.7)
+    order = np.argsort(-single.ratio)
+    assert_allclose(sweep.ratios[1], single.ratio[order], rtol=1e-10)
+    assert_allclose(sweep.vectors[1], single.foreground.vectors[:, order], atol=1e-10)
+    assert scale_sweep(fore, back, 2).scales.size == 21
+    with pytest.raises(ValueError, match="not negative"):
+        scale_sweep(fore, back, 2, [-1.0])
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+def test_proportionality_is_accepted_where_it_holds():
+    """Under the null p-values are uniform: their mean over ten draws is 0.5 ± 0.09."""
+    p_values = []
+    for seed in range(10):
+        data = make_synthetic(5, n_samples=20_000, proportional=True, random_state=[5, seed])
+        rng = np.random.default_rng(seed)
+        result = proportionality_test(
+            data.foreground, data.background, 5, 4, rng=rng, n_simulations=9
+        )
+        assert result.null.shape == (9,)
+        p_values.append(result.p_value)
+    assert 0.2 < np.mean(p_values) < 0.8
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+def test_proportionality_is_rejected_where_weights_swap():
+    for seed in range(2):
+        data = make_synthetic(6, n_samples=50_000, random_state=[6, seed])
+        rng = np.random.default_rng(seed)
+        result = proportionality_test(
+            data.foreground, data.background, 6, 5, rng=rng, n_simulations=19
+        )
+        assert result.p_value == 1 / 20
+        assert result.spread > result.null.max()
+
+
+# --- four clusters ---
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")  # the background is singular by design
+def test_algorithm_2_finds_the_salient_plane_of_the_four_clusters():
+    """Mean cosine over draws; FINDINGS has least squares recovering the clusters at every n."""
+    similarity = []
+    for seed in range(10):
+        data = make_four_clusters(1000, random_state=seed)
+        fore, back = cumulants(data.foreground), cumulants(data.background)
+        found = contrast(
+            fore, back, 3, 2, rng=np.random.default_rng(0), deflation="least_squares"
+        )
+        similarity.append(pattern_similarity(found.foreground.vectors, data.B))
+    assert np.median(similarity) > 0.95

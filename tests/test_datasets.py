@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import silhouette_score
+
+from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
+
+
+def test_digits_on_photos_are_real_images_with_known_labels():
+    data = load_digits_on_photos(1000)
+    assert data.foreground.shape == data.background.shape == (1000, 64)
+    assert_allclose(np.bincount(data.labels), 250)
+    # what a digit adds to the mean image is that digit, up to the patches' own spread
+    for bit, pattern in ((1, data.patterns[0]), (2, data.patterns[1])):
+        with_, without = (data.foreground[(data.labels & bit > 0) == on].mean(axis=0) for on in (1, 0))
+        assert np.corrcoef(with_ - without, pattern)[0, 1] > 0.98
+    for rows in (data.foreground, data.background, data.patterns):
+        assert_allclose(rows.mean(axis=1), 0, atol=1e-12)
+
+
+def test_no_patch_is_in_both_parts_and_the_draw_is_repeatable():
+    data, again = load_digits_on_photos(500), load_digits_on_photos(500)
+    assert np.array_equal(data.foreground, again.foreground)
+    assert not np.array_equal(data.foreground, load_digits_on_photos(500, random_state=1).foreground)
+    plain = data.foreground[data.labels == 0]
+    distances = np.abs(plain[:, None, :8] - data.background[None, :, :8]).max(axis=2)
+    assert distances.min() > 0
+
+
+def test_more_patches_than_there_are_cannot_be_had():
+    with pytest.raises(ValueError, match="at most 4240"):
+        load_digits_on_photos(5000)
+
+
+def test_missing_pillow_says_what_to_install(monkeypatch):
+    import contrica.datasets._digits_on_photos as module
+
+    def without_pillow():
+        raise ImportError("no PIL")
+
+    monkeypatch.setattr(module, "load_sample_images", without_pillow)
+    with pytest.raises(ImportError, match=r"pip install 'contrica\[cli\]'"):
+        load_digits_on_photos(100)
+
+
+@pytest.mark.parametrize("orthonormal", [True, False])
+def test_the_papers_synthetic_design(orthonormal):
+    data = make_synthetic(5, n_samples=200_000, orthonormal=orthonormal, random_state=0)
+    assert data.A.shape == (5, 5)
+    assert data.B.shape == (5, 4)
+    assert_allclose(np.linalg.norm(np.c_[data.A, data.B], axis=0), 1)
+    assert np.allclose(data.B.T @ data.B, np.eye(4)) == orthonormal
+    # exponential sources of scale θ have variance θ²
+    salient, shared, own = np.array([2, 1.5, 2, 1.5]) ** 2, np.array([1, 4, 1, 4, 1]), np.array([4, 1, 4, 1, 4])
+    fore = (data.A * shared) @ data.A.T + (data.B * salient) @ data.B.T
+    assert_allclose(np.cov(data.foreground.T), fore, atol=0.15)
+    assert_allclose(np.cov(data.background.T), (data.A * own) @ data.A.T, atol=0.15)
+
+
+def test_the_proportional_design_shares_one_scale():
+    data = make_synthetic(3, n_samples=200_000, n_background=4, proportional=True, random_state=0)
+    assert_allclose(np.cov(data.background.T), data.A @ data.A.T, atol=0.05)
+
+
+def test_four_clusters_score_as_in_the_figure_and_overlap_as_in_the_text():
+    figure, text = [], []
+    for seed in range(5):
+        for scores, design in ((figure, "figure"), (text, "text")):
+            data = make_four_clusters(400, design=design, random_state=seed)
+            scores.append(silhouette_score(data.foreground @ data.B, data.labels))
+    assert_allclose(np.mean(figure), 0.865, atol=0.02)
+    assert np.mean(text) < 0.4
+    with pytest.raises(ValueError, match='"figure" or "text"'):
+        make_four_clusters(design="other")

@@ -1,0 +1,208 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+from contrica import PatternWarning
+from contrica.cumulants import cumulants
+from contrica.decompositions import canonical, htd, htd_error_bound, spm
+from contrica.metrics import match_patterns
+from contrica.operators import PackedTensor, RankOneSum, as_operator
+from tests import naive
+
+
+def draw(p, rank, signs, seed):
+    rng = np.random.default_rng([p, rank, seed])
+    vectors = rng.standard_normal((p, rank))
+    weights = rng.uniform(0.5, 2, rank)
+    weights *= {"positive": 1.0, "negative": -1.0, "mixed": rng.choice([-1, 1], rank)}[signs]
+    return weights, vectors / np.linalg.norm(vectors, axis=0)
+
+
+def assert_same_terms(found, weights, vectors, tolerance):
+    """Every true vector is there, once, with its weight."""
+    match = match_patterns(found.vectors, vectors)
+    assert sorted(match.order) == list(range(weights.size))
+    assert (match.cosines > 1 - tolerance).all(), match.cosines.min()
+    assert_allclose(found.weights[match.order], weights, rtol=1e-6)
+
+
+# --- canonical form ---
+
+
+def test_canonical_orders_by_magnitude_and_absorbs_lengths():
+    found = canonical(np.array([1.0, -3.0]), np.array([[2.0, 0.0], [0.0, -1.0]]))
+    assert_allclose(found.weights, [16, -3])
+    assert_allclose(found.vectors, np.eye(2))
+
+
+# --- htd ---
+
+
+def test_htd_equals_the_line_by_line_algorithm(rng):
+    T = naive.symmetrise(rng.standard_normal((4, 4, 4, 4)))
+    weights, vectors = naive.htd(T, 5)
+    found, expected = htd(as_operator(T), 5), canonical(weights, vectors)
+    assert_allclose(found.weights, expected.weights, rtol=1e-10)
+    assert_allclose(found.vectors, expected.vectors, atol=1e-9)
+
+
+def test_htd_takes_a_dense_array(rng):
+    T = naive.symmetrise(rng.standard_normal((3, 3, 3, 3)))
+    assert_allclose(htd(T, 2).weights, htd(as_operator(T), 2).weights)
+
+
+def test_htd_handles_data_it_never_writes_out(rng):
+    X = rng.laplace(size=(300, 5)) * np.arange(1, 6)
+    packed, free = (htd(cumulants(X, storage=s).fourth, 4) for s in ("packed", "matrix-free"))
+    assert_allclose(free.weights, packed.weights, rtol=1e-9)
+    assert_allclose(free.vectors, packed.vectors, atol=1e-8)
+
+
+def test_htd_names_tied_terms_and_stays_silent_without_ties():
+    vectors = np.eye(5)
+    with pytest.warns(PatternWarning, match=r"tie_gap=0.001, relatively\): 1, 2; 4, 5\."):
+        htd(RankOneSum(np.array([3.0, 3.0, 2.0, -1.0, -1.0]), vectors), 5)
+    htd(RankOneSum(np.array([3.0, 2.9, 2.0, 1.0, -1.0]), vectors), 5)  # warnings are errors here
+
+
+def test_htd_ties_are_judged_by_the_gap_asked_for():
+    operator = RankOneSum(np.array([2.0, 1.99]), np.eye(2))
+    with pytest.warns(PatternWarning, match="1, 2"):
+        htd(operator, 2, tie_gap=0.01)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_htd_turns_with_the_basis(seed):
+    rng = np.random.default_rng(seed)
+    weights, vectors = np.array([3.0, -2.0, 1.0]), rng.standard_normal((4, 3))
+    Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    here, there = (htd(RankOneSum(weights, v), 3, tie_gap=0) for v in (vectors, Q @ vectors))
+    assert_allclose(there.weights, here.weights, rtol=1e-7)
+    assert_allclose(np.abs(np.sum(there.vectors * (Q @ here.vectors), axis=0)), 1, atol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_htd_is_within_its_error_bound(seed, rank):
+    rng = np.random.default_rng(seed)
+    T = as_operator(naive.symmetrise(rng.standard_normal((3, 3, 3, 3))))
+    error = np.sqrt((T - htd(T, rank, tie_gap=0).tensor()).squared_norm())
+    assert error <= htd_error_bound(T, rank) * (1 + 1e-12)
+
+
+def test_the_error_bound_equals_its_formula(rng):
+    T = naive.symmetrise(rng.standard_normal((3, 3, 3, 3)))
+    values, matrices = naive.eigenpairs(T, 6)
+    bound = np.sqrt(np.sum(values[2:] ** 2))
+    for mu, M in zip(values[:2], matrices[:2], strict=True):
+        beta = np.sort(np.abs(np.linalg.eigvalsh((M + M.T) / 2)))[::-1]
+        bound += abs(mu) * (1 + beta[0]) * np.sqrt(np.sum(beta[1:] ** 2))
+    assert_allclose(htd_error_bound(as_operator(T), 2), bound, rtol=1e-10)
+
+
+# --- spm ---
+
+
+@pytest.mark.parametrize("signs", ["positive", "negative", "mixed"])
+@pytest.mark.parametrize("p", range(4, 13))
+def test_spm_recovers_every_vector_of_exact_tensors(p, signs):
+    """A sample of the study in benchmarks/spm_recovery.py."""
+    most = p * (p - 1) // 2
+    ranks = {p, min(2 * p, most)} | ({most} if p <= 8 else set())
+    for rank in ranks:
+        for seed in range(3):
+            weights, vectors = draw(p, rank, signs, seed)
+            found = spm(RankOneSum(weights, vectors), rank, rng=np.random.default_rng(seed))
+            assert_same_terms(found, weights, vectors, 1e-6)
+
+
+def test_spm_agrees_with_one_start_at_a_time():
+    weights, vectors = draw(4, 5, "mixed", 0)
+    T = naive.rank_one_sum(weights, vectors)
+    slow = naive.subspace_power_method(T, 5, np.random.default_rng(1))
+    found = spm(T, 5, rng=np.random.default_rng(2))
+    assert_same_terms(found, slow[0], slow[1], 1e-6)
+
+
+@pytest.mark.parametrize("rank", [1, 4, 9])
+def test_spm_reads_the_rank_of_an_exact_tensor(rank):
+    weights, vectors = draw(5, rank, "mixed", 3)
+    found = spm(RankOneSum(weights, vectors), rng=np.random.default_rng(0))
+    assert_same_terms(found, weights, vectors, 1e-6)
+
+
+def test_spm_finds_no_false_component_at_the_limit_of_rank():
+    """Here a false maximiser has 1 − f = 3e-14; it once took a component's place."""
+    rng = np.random.default_rng([8, 28, 7, 0])
+    vectors = rng.standard_normal((8, 35))
+    vectors = (vectors / np.linalg.norm(vectors, axis=0))[:, :28]
+    weights = rng.uniform(0.5, 2, 28) * rng.choice([-1, 1], 28)
+    found = spm(RankOneSum(weights, vectors), 28, rng=rng)
+    assert_same_terms(found, weights, vectors, 1e-6)
+
+
+def test_spm_finds_the_same_vectors_of_a_noisy_tensor_whatever_the_generator(rng):
+    X = rng.laplace(size=(3000, 12)) @ rng.standard_normal((12, 6))
+    operator = cumulants(X).fourth
+    first, *others = (spm(operator, 10, rng=np.random.default_rng(s)) for s in range(4))
+    for other in others:
+        # Newton steps end at 1e-8, where the squared step vanishes to rounding
+        assert_allclose(match_patterns(other.vectors, first.vectors).cosines, 1, atol=1e-10)
+
+
+def test_spm_is_repeatable_and_draws_from_its_generator_alone(rng):
+    operator = cumulants(rng.laplace(size=(500, 5))).fourth
+    state = np.random.get_state()[1].copy()  # noqa: NPY002 - the global generator must rest
+    first, second = (spm(operator, 5, rng=np.random.default_rng(7)) for _ in range(2))
+    assert np.array_equal(first.vectors, second.vectors)
+    assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+class CountingGenerator:
+    """Hands out given starts and counts how many were asked for."""
+
+    def __init__(self, seed):
+        self.inner, self.drawn = np.random.default_rng(seed), 0
+
+    def standard_normal(self, shape):
+        self.drawn += shape[1]
+        return self.inner.standard_normal(shape)
+
+
+def test_every_start_comes_from_the_generator():
+    weights, vectors = draw(5, 6, "positive", 0)
+    generator = CountingGenerator(0)
+    spm(RankOneSum(weights, vectors), 6, rng=generator, n_starts=40)
+    assert generator.drawn > 0
+    assert generator.drawn % 40 == 0
+
+
+def test_spm_of_a_tensor_of_lower_rank_returns_fewer_terms_and_says_so():
+    weights, vectors = draw(4, 2, "positive", 0)
+    with pytest.warns(PatternWarning, match="rank 2 to rounding.*the 5 patterns"):
+        found = spm(RankOneSum(weights, vectors), 5, rng=np.random.default_rng(0))
+    assert_same_terms(found, weights, vectors, 1e-6)
+
+
+def test_spm_of_a_zero_tensor_has_no_terms():
+    zero = PackedTensor(np.zeros((6, 6)), 3)
+    assert spm(zero, rng=np.random.default_rng(0)).weights.size == 0
+
+
+def test_spm_says_when_it_has_not_converged(rng):
+    operator = cumulants(rng.laplace(size=(200, 6))).fourth
+    with pytest.warns(ConvergenceWarning, match=r"tol=1e-14.*max_iter=1 "):
+        spm(operator, 12, rng=np.random.default_rng(0), max_iter=1, tol=1e-14)
+
+
+@pytest.mark.parametrize("decompose", [htd, lambda T, r: spm(T, r, rng=np.random.default_rng(0))])
+@pytest.mark.parametrize(
+    ("rank", "message"), [(0, "too small"), (-1, "too small"), (7, "too large"), (1.5, "whole")]
+)
+def test_ranks_out_of_range_are_refused(decompose, rank, message):
+    with pytest.raises(ValueError, match=message):
+        decompose(PackedTensor(np.eye(6), 3), rank)

@@ -1,0 +1,577 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, cross_validate
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
+
+from contrica import (
+    Background,
+    ContrastiveICA,
+    DelicateDataWarning,
+    IdentifiabilityWarning,
+    PatternWarning,
+    ProportionalContrastiveICA,
+)
+from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
+from contrica.metrics import pattern_similarity
+from contrica.projection import common_basis
+
+ESTIMATORS = [ContrastiveICA, ProportionalContrastiveICA]
+LEARNT = [
+    "components_",
+    "filters_",
+    "contrast_ratio_",
+    "foreground_weights_",
+    "background_components_",
+    "background_weights_",
+    "shared_weights_",
+]
+
+# Step 2 by "thin" is noisy on samples of this size, and says so
+NOISY_WEIGHTS = pytest.mark.filterwarnings("ignore:.*shared weights exceed:contrica.PatternWarning")
+
+
+@pytest.fixture(scope="module")
+def design():
+    return make_synthetic(6, n_samples=20_000, random_state=1)
+
+
+@pytest.fixture
+def fitted(design):
+    model = ContrastiveICA(3, n_background=6, n_foreground=5, random_state=0)
+    return model.fit(design.foreground, background=design.background)
+
+
+# --- scikit-learn's contract ---
+
+
+@pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+@pytest.mark.filterwarnings("ignore::contrica.IdentifiabilityWarning")
+@parametrize_with_checks([estimator() for estimator in ESTIMATORS])
+def test_scikit_learn_checks(estimator, check):
+    """One check skips itself, check_array_api_input, which needs SCIPY_ARRAY_API in the environment."""
+    check(estimator)
+
+
+class Backed(ContrastiveICA):
+    """Fits every array against a copy of itself with other rows: the checks with a background."""
+
+    def fit(self, X, y=None, *, background=None):
+        if background is None and getattr(X, "ndim", 0) == 2 and not hasattr(X, "tocsr") and len(X) > 3:
+            background = X[::-1][: len(X) // 2 + 1]
+        return super().fit(X, y, background=background)
+
+
+@pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+@pytest.mark.filterwarnings("ignore::contrica.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([Backed(random_state=0)])
+def test_scikit_learn_checks_with_a_background(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_init_only_stores_and_clone_works(estimator):
+    model = estimator(n_components=-5, n_pcs="nonsense")  # judged by fit, not by __init__
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        model.transform(np.zeros((2, 2)))
+
+
+def test_fit_keeps_nothing_of_the_size_of_the_data(fitted):
+    assert all(
+        value.shape[0] < 100 for value in vars(fitted).values() if isinstance(value, np.ndarray)
+    )
+
+
+# --- what is learnt ---
+
+
+def test_shapes_order_and_normalisation(fitted):
+    assert fitted.components_.shape == fitted.filters_.shape == (3, 6)
+    assert_allclose(np.linalg.norm(fitted.components_, axis=1), 1)
+    largest = np.abs(fitted.components_).argmax(axis=1)
+    assert (fitted.components_[np.arange(3), largest] > 0).all()
+    assert (np.diff(fitted.contrast_ratio_) <= 0).all()
+    assert fitted.background_components_.shape == (6, 6)
+    assert fitted.n_background_ == 6
+    assert fitted.n_foreground_ == 5
+    assert fitted.n_pcs_ == 6
+    assert fitted.basis_ is None
+    assert fitted.n_iter_ >= 1
+    assert 0 <= fitted.residual_ < 1
+
+
+def test_transform_is_the_papers_projection(design, fitted):
+    scores = fitted.transform(design.foreground[:50])
+    expected = (design.foreground[:50] - design.foreground.mean(axis=0)) @ fitted.components_.T
+    assert_allclose(scores, expected, atol=1e-10)
+    assert list(fitted.get_feature_names_out()) == ["contrastiveica0", "contrastiveica1", "contrastiveica2"]
+
+
+def test_filters_have_unit_gain_and_least_variance(design, fitted):
+    gains = np.einsum("kp,kp->k", fitted.filters_, fitted.components_)
+    assert_allclose(gains, 1, rtol=1e-9)
+    S = np.cov(design.foreground.T, bias=True)
+    for f, b in zip(fitted.filters_, fitted.components_, strict=True):
+        expected = np.linalg.solve(S, b)
+        assert_allclose(f, expected / (b @ expected), rtol=1e-6)
+        for other in np.random.default_rng(0).standard_normal((20, 6)):
+            other /= other @ b
+            assert f @ S @ f <= other @ S @ other + 1e-12
+
+
+def test_filters_unmix_exactly_when_all_patterns_are_independent(rng):
+    """With A and B given and [A B] invertible, Σ⁻¹b/(bᵀΣ⁻¹b) is the row of [A B]⁻¹ for b."""
+    from contrica.estimators._base import _filters
+
+    mixing = rng.standard_normal((4, 4))
+    mixing /= np.linalg.norm(mixing, axis=0)
+    S = (mixing * np.array([1.0, 2, 3, 4])) @ mixing.T
+    assert_allclose(_filters(mixing, S).T, np.linalg.inv(mixing), atol=1e-9)
+
+
+@pytest.mark.parametrize("projection", ["pattern", "filter"])
+def test_scores_survive_inverse_transform(design, projection, rng):
+    model = ContrastiveICA(4, n_background=6, n_foreground=5, projection=projection, random_state=0)
+    model.fit(design.foreground, background=design.background)
+    scores = rng.standard_normal((10, 4))
+    assert_allclose(model.transform(model.inverse_transform(scores)), scores, atol=1e-9)
+    # least squares: of all rows with these scores, the nearest to the mean
+    rows = model.inverse_transform(scores) - model.mean_
+    axes = model.components_ if projection == "pattern" else model.filters_
+    assert_allclose(rows, np.linalg.lstsq(axes, scores.T, rcond=None)[0].T, atol=1e-9)
+
+
+def test_inverse_transform_refuses_other_widths(fitted):
+    with pytest.raises(ValueError, match=r"shape \(2, 5\).*3 components"):
+        fitted.inverse_transform(np.zeros((2, 5)))
+
+
+@NOISY_WEIGHTS
+def test_patterns_are_lifted_back_to_the_variables(rng):
+    data = make_synthetic(5, n_samples=20_000, random_state=0)
+    Q = np.linalg.qr(rng.standard_normal((40, 5)))[0]
+    options = {"n_background": 5, "n_foreground": 4, "random_state": 0}
+    low = ContrastiveICA(4, **options).fit(data.foreground, background=data.background)
+    high = ContrastiveICA(4, n_pcs=5, **options)
+    high.fit(data.foreground @ Q.T, background=data.background @ Q.T)
+    assert high.basis_.shape == (40, 5)
+    assert high.components_.shape == (4, 40)
+    assert_allclose(np.linalg.norm(high.components_, axis=1), 1, rtol=1e-9)
+    assert pattern_similarity(high.components_.T, Q @ low.components_.T) > 1 - 1e-6
+    assert_allclose(high.contrast_ratio_, low.contrast_ratio_, rtol=1e-4)
+
+
+@NOISY_WEIGHTS
+def test_pca_is_that_of_the_stacked_rows(rng):
+    X, Y = rng.laplace(size=(200, 35)), rng.laplace(size=(100, 35))
+    model = ContrastiveICA(n_background=5, n_foreground=5, n_pcs=7, random_state=0)
+    model.fit(X, background=Y)
+    assert_allclose(model.basis_, common_basis([X, Y], 7))
+
+
+def test_recovery_improves_with_samples():
+    medians = []
+    for n in (1000, 100_000):
+        similarity = []
+        for seed in range(5):
+            data = make_synthetic(5, n_samples=n, random_state=seed)
+            model = ContrastiveICA(4, n_background=5, n_foreground=4, random_state=0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PatternWarning)  # wild weights at n = 1000
+                model.fit(data.foreground, background=data.background)
+            similarity.append(pattern_similarity(model.components_.T, data.B))
+        medians.append(np.median(similarity))
+    assert medians[1] > medians[0]
+    assert medians[1] > 0.95
+
+
+@pytest.mark.parametrize("deflation", ["thin", "sequential", "sequential_thin", "closed_form", "least_squares"])
+@pytest.mark.parametrize("cumulant", ["plugin", "unbiased"])
+def test_every_option_fits(design, deflation, cumulant):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PatternWarning)
+        model = ContrastiveICA(
+            2, n_background=6, n_foreground=5, deflation=deflation, cumulant=cumulant, random_state=0
+        ).fit(design.foreground, background=design.background)
+    assert np.isfinite(model.components_).all()
+
+
+def test_deflations_and_cumulants_are_not_all_one(design):
+    fits = [
+        ContrastiveICA(2, n_background=6, n_foreground=5, random_state=0, **option)
+        .fit(design.foreground[:2000], background=design.background[:2000])
+        .foreground_weights_
+        for option in ({"deflation": "least_squares"}, {"deflation": "least_squares", "cumulant": "unbiased"})
+    ]
+    assert np.abs(fits[0] / fits[1] - 1).max() > 1e-4
+
+
+# --- determinism ---
+
+
+def fit_digits(X, Y, **options):
+    return ContrastiveICA(4, n_background=20, n_foreground=20, random_state=3, **options).fit(X, background=Y)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    data = load_digits_on_photos(1500)
+    return data.foreground, data.background
+
+
+def assert_same_fit(one, two, tolerance):
+    for name in LEARNT:
+        assert_allclose(getattr(one, name), getattr(two, name), rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@NOISY_WEIGHTS
+def test_the_same_seed_gives_the_same_numbers(digits):
+    one, two = (fit_digits(*digits) for _ in range(2))
+    assert_same_fit(one, two, 0)
+
+
+@NOISY_WEIGHTS
+def test_memory_order_and_threads_do_not_matter(digits):
+    X, Y = digits
+    reference = fit_digits(X, Y)
+    with threadpool_limits(1):
+        single = fit_digits(np.asfortranarray(X), np.asfortranarray(Y))
+    with threadpool_limits(2):
+        double = fit_digits(np.ascontiguousarray(X), np.ascontiguousarray(Y))
+    # rounding differs, and eigenvectors carry it on divided by their gaps
+    assert_same_fit(reference, single, 1e-6)
+    assert_same_fit(reference, double, 1e-6)
+
+
+@NOISY_WEIGHTS
+def test_float32_is_fitted_as_the_float64_it_stands_for(digits):
+    X, Y = (rows.astype(np.float32) for rows in digits)
+    assert_same_fit(fit_digits(X, Y), fit_digits(X.astype(float), Y.astype(float)), 0)
+
+
+def test_random_state_reaches_every_start(digits, monkeypatch):
+    import contrica.decompositions._spm as module
+
+    starts = []
+    climb = module._Subspace.climb
+
+    def spy(self, points, *args, **kwargs):
+        if kwargs.get("power_steps") != 0:
+            starts.append(points.copy())
+        return climb(self, points, *args, **kwargs)
+
+    monkeypatch.setattr(module._Subspace, "climb", spy)
+    runs = []
+    for seed in (0, 0, 1):
+        starts.clear()
+        ContrastiveICA(n_background=8, n_foreground=8, n_pcs=10, random_state=seed).fit(
+            digits[0], background=digits[1]
+        )
+        runs.append(list(starts))
+    assert all(np.array_equal(a, b) for a, b in zip(runs[0], runs[1], strict=True))
+    assert not any(np.array_equal(a, b) for a, b in zip(runs[0], runs[2], strict=False))
+
+
+@pytest.mark.parametrize("state", [np.random.default_rng(0), np.random.RandomState(0), None])
+def test_generators_seed_as_well(digits, state):
+    ContrastiveICA(n_background=3, n_foreground=3, n_pcs=5, random_state=state).fit(
+        digits[0], background=digits[1]
+    )
+
+
+@NOISY_WEIGHTS
+def test_the_seed_does_not_decide_what_is_found(digits):
+    X, Y = digits
+    fits = [
+        ContrastiveICA(2, n_background=20, n_foreground=20, random_state=seed).fit(X, background=Y)
+        for seed in range(4)
+    ]
+    for other in fits[1:]:
+        assert pattern_similarity(other.components_.T, fits[0].components_.T) > 0.99
+
+
+# --- frames and names ---
+
+
+@pytest.fixture
+def frames(design):
+    names = [f"gene{i}" for i in range(6)]
+    return (pd.DataFrame(rows[:3000], columns=names) for rows in (design.foreground, design.background))
+
+
+MODEL = {"n_background": 6, "n_foreground": 5, "deflation": "least_squares", "random_state": 0}
+
+
+def test_pandas_in_and_out(frames):
+    X, Y = frames
+    model = ContrastiveICA(2, **MODEL).set_output(transform="pandas")
+    scores = model.fit_transform(X, background=Y)
+    assert list(model.feature_names_in_) == list(X.columns)
+    assert list(scores.columns) == ["contrastiveica0", "contrastiveica1"]
+    assert scores.index.equals(X.index)
+
+
+def test_polars_in_and_out(frames):
+    X, Y = (pl.DataFrame(frame.to_numpy(), schema=list(frame.columns)) for frame in frames)
+    model = ContrastiveICA(2, **MODEL).set_output(transform="polars")
+    scores = model.fit_transform(X, background=Y)
+    assert isinstance(scores, pl.DataFrame)
+    assert list(model.feature_names_in_) == X.columns
+    with pytest.raises(ValueError, match="another order"):
+        model.fit(X, background=Y[:, ::-1])
+
+
+def test_names_are_compared_with_the_backgrounds(frames):
+    X, Y = frames
+    model = ContrastiveICA(2, **MODEL)
+    with pytest.raises(ValueError, match=r"another order.*background\[X.columns\]"):
+        model.fit(X, background=Y[Y.columns[::-1]])
+    with pytest.raises(ValueError, match=r"missing from the background: gene0; only in the background: other"):
+        model.fit(X, background=Y.rename(columns={"gene0": "other"}))
+    with pytest.warns(DelicateDataWarning, match="X has feature names but background has none"):
+        model.fit(X, background=Y.to_numpy())
+    with pytest.warns(DelicateDataWarning, match="background has feature names but X has none"):
+        model.fit(X.to_numpy(), background=Y)
+
+
+# --- pipelines and cross-validation ---
+
+
+def test_a_background_holder_is_not_cut_by_cross_validation(design):
+    X, Y = design.foreground[:600], design.background[:600]
+    seen = []
+
+    class Recording(ContrastiveICA):
+        def fit(self, X, y=None, *, background=None):
+            seen.append(len(getattr(background, "data", background)))
+            return super().fit(X, y, background=background)
+
+        def score(self, X, y=None):
+            return 0.0
+
+    for background in (Y, Background(Y)):
+        with sklearn.config_context(enable_metadata_routing=True):
+            cross_validate(
+                Recording(**MODEL).set_fit_request(background=True),
+                X,
+                cv=KFold(3),
+                params={"background": background},
+                error_score="raise",
+            )
+    assert seen == [400, 400, 400, 600, 600, 600]
+
+
+def test_a_pipeline_transforms_the_background_where_it_is_told_to(design):
+    X, Y = design.foreground[:2000], design.background[:2000]
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = Pipeline(
+            [
+                ("scale", StandardScaler()),
+                ("cica", ContrastiveICA(2, **MODEL).set_fit_request(background=True)),
+            ],
+            transform_input=["background"],
+        )
+        pipeline.fit(X, background=Y)
+    scaler = StandardScaler().fit(X)
+    alone = ContrastiveICA(2, **MODEL)
+    alone.fit(scaler.transform(X), background=scaler.transform(Y))
+    assert_allclose(pipeline["cica"].components_, alone.components_, atol=1e-9)
+
+
+def test_the_holder_says_what_it_holds():
+    assert repr(Background(np.zeros((3, 2)))) == "Background(3 × 2)"
+    assert repr(Background([[1, 2]])) == "Background(...)"
+
+
+# --- without a background ---
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_forgotten_background_does_not_pass_in_silence(estimator, rng):
+    X = rng.laplace(size=(5000, 4)) * np.array([4.0, 3.0, 2.0, 1.0])
+    with pytest.warns(DelicateDataWarning, match="no background"):
+        model = estimator(2, n_foreground=4).fit(X)
+    assert np.isnan(model.contrast_ratio_).all()
+    assert model.background_components_.shape == (0, 4)
+    # plain ICA by HTD: orthogonal sources by decreasing fourth cumulant
+    assert_allclose(np.abs(model.components_), np.eye(4)[:2], atol=0.15)
+
+
+# --- fewer patterns than asked for ---
+
+
+@NOISY_WEIGHTS
+def test_more_components_than_patterns_warn_and_return_what_there_is(design):
+    with pytest.warns(PatternWarning, match="n_components=5.*n_foreground=2"):
+        model = ContrastiveICA(5, n_background=6, n_foreground=2, random_state=0).fit(
+            design.foreground, background=design.background
+        )
+    assert model.components_.shape == (2, 6)
+    assert model.transform(design.foreground[:3]).shape == (3, 2)
+
+
+def test_none_keeps_all_patterns(design):
+    model = ContrastiveICA(None, n_background=6, n_foreground=5, random_state=0)
+    assert len(model.fit(design.foreground, background=design.background).components_) == 5
+
+
+@NOISY_WEIGHTS
+def test_nothing_found_still_returns_candidates_and_says_so(design):
+    with pytest.warns(PatternWarning, match="n_foreground_ = 0"):
+        model = ContrastiveICA(2, random_state=0).fit(
+            design.background, background=design.background
+        )
+    assert model.n_foreground_ == 0
+    assert model.components_.shape == (2, 6)
+
+
+# --- proportional ---
+
+
+def test_proportional_estimates_or_takes_its_scale():
+    data = make_synthetic(5, proportional=True, random_state=0)
+    options = {"n_background": 5, "n_foreground": 4, "random_state": 0}
+    model = ProportionalContrastiveICA(4, **options)
+    model.fit(data.foreground, background=data.background)
+    assert 0.9 < model.background_scale_ < 1.15
+    assert model.background_scale_estimates_.shape == (5,)
+    assert pattern_similarity(model.components_.T, data.B) > 0.95
+    given = ProportionalContrastiveICA(4, background_scale=model.background_scale_, **options)
+    given.fit(data.foreground, background=data.background)
+    assert_allclose(given.components_, model.components_, atol=1e-9)
+    assert given.background_scale_estimates_.size == 0
+
+
+# --- delicate data ---
+
+
+def test_constant_columns_are_fitted_and_named(design):
+    X, Y = (np.c_[rows[:2000], np.ones(2000)] for rows in (design.foreground, design.background))
+    with pytest.warns(DelicateDataWarning, match=r"1 variable\(s\) are constant in X \(6\)"):
+        model = ContrastiveICA(2, n_background=5, n_foreground=5, deflation="least_squares", random_state=0)
+        model.fit(X, background=Y)
+    assert_allclose(model.components_[:, 6], 0, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+def test_a_variable_silent_in_the_background_is_named(design):
+    Y = design.background[:2000].copy()
+    Y[:, 2] = 7.0
+    with pytest.warns(DelicateDataWarning, match=r"vary in X but not in the background \(2\)"):
+        model = ContrastiveICA(2, n_background=5, n_foreground=5, random_state=0)
+        model.fit(design.foreground[:2000], background=Y)
+    assert np.isfinite(model.contrast_ratio_).all()
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+def test_a_rank_deficient_background_is_named():
+    data = make_four_clusters(300, random_state=0)
+    with pytest.warns(DelicateDataWarning, match="background covariance has rank 3 in 5 dimensions"):
+        model = ContrastiveICA(2, n_background=3, n_foreground=2, random_state=0)
+        model.fit(data.foreground, background=data.background)
+    assert np.isfinite(model.contrast_ratio_).all()
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+def test_fewer_rows_than_variables_are_fitted_with_a_warning(rng):
+    X, Y = rng.laplace(size=(25, 50)), rng.laplace(size=(20, 50))
+    with pytest.warns() as caught:
+        model = ContrastiveICA(2, n_background=3, n_foreground=3, random_state=0).fit(X, background=Y)
+    text = " ".join(str(w.message) for w in caught)
+    assert "X has 25 rows for 50 variables" in text
+    assert "background has 20 rows for 50 variables" in text
+    assert np.isfinite(model.components_).all()
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+@pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
+def test_constant_data_do_not_crash(rng):
+    X = rng.laplace(size=(100, 4))
+    for fore, back in ((X, np.ones((50, 4))), (np.ones((50, 4)), X), (np.ones((9, 4)), np.ones((9, 4)))):
+        model = ContrastiveICA(2, n_background=2, n_foreground=2, random_state=0)
+        assert np.isfinite(model.fit(fore, background=back).transform(X)).all()
+
+
+# --- bad input ---
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_background": 0}, "n_background=0 is too small"),
+        ({"n_foreground": 0}, "n_foreground=0 is too small"),
+        ({"n_background": 22}, r"n_background=22 is too large.*p\(p\+1\)/2 = 21"),
+        ({"n_foreground": 99}, "n_foreground=99 is too large"),
+        ({"n_background": 15, "n_foreground": 7}, "together exceed"),
+        ({"n_background": 2.5}, "whole number"),
+        ({"n_components": 0}, "n_components=0"),
+        ({"n_components": "two"}, "n_components must be a whole number"),
+        ({"n_pcs": 7}, "n_pcs=7 is more than the 6 variables"),
+        ({"n_pcs": "most"}, "n_pcs='most' is not known"),
+        ({"solver": "magic"}, "solver='magic'"),
+        ({"deflation": "magic"}, "deflation='magic'"),
+        ({"cumulant": "magic"}, "cumulant='magic'"),
+        ({"projection": "magic"}, "projection='magic'"),
+        ({"tol": -1.0}, "tol=-1.0"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"random_state": "dice"}, "random_state='dice'"),
+    ],
+)
+def test_bad_parameters_get_one_clear_sentence(design, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ContrastiveICA(**{"random_state": 0, **parameters}).fit(
+            design.foreground[:500], background=design.background[:500]
+        )
+
+
+@pytest.mark.parametrize("scale", [0, -1.0, np.inf, "one"])
+def test_bad_scales_are_refused(design, scale):
+    with pytest.raises(ValueError, match="background_scale"):
+        ProportionalContrastiveICA(background_scale=scale).fit(
+            design.foreground, background=design.background
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda Y: Y[:, :5], "background has 5 features but X has 6"),
+        (lambda Y: np.where(Y == Y[3, 2], np.nan, Y), "background contains NaN"),
+        (lambda Y: np.where(Y == Y[3, 2], np.inf, Y), "background contains infinity"),
+        (lambda Y: Y[:1], "minimum of 2"),
+        (lambda Y: Y.astype(complex), "Complex"),
+        (lambda Y: np.full(Y.shape, "word"), "could not convert string|numeric"),
+        (lambda Y: Y[0], "2D array"),
+    ],
+)
+def test_bad_backgrounds_get_one_clear_sentence(design, change, message):
+    with pytest.raises(ValueError, match=message):
+        ContrastiveICA().fit(design.foreground[:50], background=change(design.background[:50]))
+
+
+def test_one_variable_cannot_be_contrasted(rng):
+    with pytest.raises(ValueError, match="at least 2"):
+        ContrastiveICA().fit(rng.random((9, 1)), background=rng.random((9, 1)))
+
+
+@NOISY_WEIGHTS
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # flat beyond the limit
+def test_an_excessive_rank_warns_by_statement(design):
+    with pytest.warns(IdentifiabilityWarning, match=r"r = 16 ≤ p\(p−1\)/2 = 15"):
+        ContrastiveICA(2, n_background=16, n_foreground=3, random_state=0).fit(
+            design.foreground, background=design.background
+        )

@@ -1,0 +1,175 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from contrica.cumulants import Cumulants, cumulants
+from contrica.datasets import make_four_clusters, make_synthetic
+from contrica.operators import RankOneSum
+from contrica.ranks import (
+    algorithm_identifiable,
+    choose_ranks,
+    elbow,
+    joint_identifiable,
+    proportional_identifiable,
+    scree,
+    spm_identifiable,
+    tensor_identifiable,
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [
+        ([5, -4, 3, 0.01, -0.01, 0.01, 0.0], 3),
+        ([1.0], 1),
+        ([0.0, 0.0], 0),
+        ([], 0),
+        ([2.0, 2.0, 2.0], 3),
+        ([1e6, 10, 9, 8, 7, 0.01, 0.01, 0.01, 0.01, 0.01], 1),
+    ],
+)
+def test_elbow_counts_what_stands_above_the_bend(values, count):
+    assert elbow(np.array(values, dtype=float)) == count
+
+
+def population(p, r, l, seed):  # noqa: E741 - the paper's ℓ
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((p, r + l))
+    vectors /= np.linalg.norm(vectors, axis=0)
+    fore = Cumulants(np.zeros(p), np.eye(p), RankOneSum(np.ones(r + l), vectors), 10**5)
+    back = Cumulants(np.zeros(p), np.eye(p), RankOneSum(np.ones(r), vectors[:, :r]), 10**5)
+    return fore, back
+
+
+def test_scree_lists_both_spectra_by_magnitude():
+    fore, back = population(4, 3, 2, 0)
+    values = scree(fore, back)
+    assert values.foreground.size == values.background.size == 10
+    assert np.sum(np.abs(values.foreground) > 1e-10) == 5
+    assert np.sum(np.abs(values.background) > 1e-10) == 3
+    assert scree(fore).background is None
+    assert scree(fore, back, most=4).foreground.size == 4
+
+
+def test_ranks_of_the_four_clusters_are_found():
+    """The truth is r = 3, l = 2; the elbow takes a fourth background term along in half the draws."""
+    for seed in range(10):
+        data = make_four_clusters(1000, random_state=seed)
+        r, l = choose_ranks(cumulants(data.foreground), cumulants(data.background))  # noqa: E741
+        assert l == 2
+        assert 3 <= r <= 4
+
+
+def test_ranks_of_the_papers_design_are_near_the_truth():
+    """A first choice: within two of r = 8 and of l = 7 for most draws."""
+    near = 0
+    for seed in range(6):
+        data = make_synthetic(8, random_state=seed)
+        r, l = choose_ranks(cumulants(data.foreground), cumulants(data.background))  # noqa: E741
+        near += abs(r - 8) <= 2 and abs(l - 7) <= 3
+    assert near >= 4
+
+
+def test_given_ranks_are_kept_and_the_other_is_chosen():
+    data = make_four_clusters(1000, random_state=0)
+    fore, back = cumulants(data.foreground), cumulants(data.background)
+    assert choose_ranks(fore, back, n_foreground=1).n_foreground == 1
+    assert choose_ranks(fore, back, n_background=4).n_background == 4
+    assert choose_ranks(fore, back, 5, 6) == (6, 5)
+
+
+def test_without_a_background_there_is_no_background_rank():
+    fore, _ = population(5, 3, 0, 0)
+    assert choose_ranks(fore, None) == (0, 3)
+    assert choose_ranks(fore, None, n_foreground=2) == (0, 2)
+
+
+def test_nothing_is_found_in_the_background_itself():
+    """Ten draws of the same distribution twice; the first rule errs on the side of candidates."""
+    fore, back = population(5, 4, 0, 0)
+    assert choose_ranks(back, back).n_foreground == 0
+    assert choose_ranks(fore, back).n_foreground == 0
+
+
+@pytest.mark.parametrize("p", [2, 3, 4])
+def test_chosen_ranks_always_fit(p, rng):
+    for seed in range(5):
+        draw = np.random.default_rng(seed)
+        fore, back = (cumulants(draw.laplace(size=(30, p))) for _ in range(2))
+        r, l = choose_ranks(fore, back)  # noqa: E741
+        assert 1 <= r <= max(p * (p - 1) // 2, 1)
+        assert 0 <= l <= p * (p + 1) // 2 - r
+
+
+# --- identifiability, tabulated by hand from the paper's statements ---
+
+
+@pytest.mark.parametrize(
+    ("p", "bound"), [(2, 2), (3, 5), (5, 14), (6, 20), (7, 29), (10, 71)]
+)
+def test_lemma_on_unique_decompositions(p, bound):
+    """C(p+3, 4)/p is 2.5, 5, 14, 21, 30, 71.5: lem:rankq, with its exceptions p = 3, 4, 5."""
+    assert tensor_identifiable(bound, p)
+    assert not tensor_identifiable(bound + 1, p)
+    assert joint_identifiable(bound - 1, 1, p)
+    assert not joint_identifiable(bound, 1, p)
+
+
+def test_lemma_with_four_variables():
+    verdicts = [bool(tensor_identifiable(q, 4)) for q in range(6, 11)]
+    assert verdicts == [True, True, False, True, False]
+    assert [bool(joint_identifiable(q, 2, 4)) for q in (5, 6, 7)] == [True, False, True]
+
+
+@pytest.mark.parametrize("p", [2, 3, 5, 6, 12])
+def test_algorithm_2_is_identifiable_up_to_all_symmetric_matrices(p):
+    packed = p * (p + 1) // 2
+    assert algorithm_identifiable(packed - 1, 1, p)
+    assert not algorithm_identifiable(packed, 1, p)
+
+
+def test_algorithm_2_with_four_variables():
+    assert algorithm_identifiable(5, 4, 4)
+    assert algorithm_identifiable(7, 1, 4)
+    assert not algorithm_identifiable(8, 1, 4)
+    assert not algorithm_identifiable(1, 8, 4)
+    assert not algorithm_identifiable(5, 5, 4)
+
+
+def test_proportional_identifiability_allows_more_than_two_free_sets_of_weights():
+    # p = 6: C(9, 4) = 126; r·6 < 126 and ⌈r/l⌉ + 6l < 126
+    assert proportional_identifiable(20, 20, 6)
+    assert not joint_identifiable(20, 20, 6)
+    assert not proportional_identifiable(21, 5, 6)
+    assert not proportional_identifiable(20, 21, 6)
+
+
+def test_the_subspace_power_method_has_its_own_limit():
+    assert spm_identifiable(10, 5)
+    verdict = spm_identifiable(11, 5)
+    assert not verdict
+    assert "subspace power method" in verdict.statement
+    assert verdict.bound == "r = 11 ≤ p(p−1)/2 = 10"
+
+
+def test_verdicts_say_which_statement_gave_them():
+    labels = {
+        "lem:rankq": tensor_identifiable(3, 5),
+        "prop:iden_cica_tensor": joint_identifiable(3, 2, 5),
+        "prop: new identifiability": proportional_identifiable(3, 2, 5),
+        "prop:iden_alg2": algorithm_identifiable(3, 2, 5),
+    }
+    for label, verdict in labels.items():
+        assert label in verdict.statement
+        assert verdict.identifiable
+
+
+def test_the_first_rank_rule_is_invariant_to_rotation(rng):
+    data = make_four_clusters(500, random_state=1)
+    Q = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    here = choose_ranks(cumulants(data.foreground), cumulants(data.background))
+    there = choose_ranks(cumulants(data.foreground @ Q), cumulants(data.background @ Q))
+    assert here == there
+    values = scree(cumulants(data.foreground)).foreground
+    turned = scree(cumulants(data.foreground @ Q)).foreground
+    assert_allclose(turned, values, rtol=1e-8, atol=1e-10)
