@@ -72,12 +72,10 @@ def test_algorithm_2_is_exact_up_to_step_3_on_population_tensors(deflation):
 
 def test_orthonormal_foreground_patterns_are_recovered_exactly():
     rng = np.random.default_rng(0)
-    fore, back, A, _, lam, shared, _ = population(6, 5, 1, 2)
+    fore, back, A, _, _, shared, _ = population(6, 5, 1, 2)
     B = np.linalg.qr(rng.standard_normal((6, 4)))[0]
     salient = np.array([3.0, 2.0, -1.5, 1.0])
-    fore = Cumulants(
-        fore.mean, np.eye(6), RankOneSum(np.r_[shared, salient], np.c_[A, B]), 10**6
-    )
+    fore = Cumulants(fore.mean, np.eye(6), RankOneSum(np.r_[shared, salient], np.c_[A, B]), 10**6)
     found = contrast(fore, back, 5, 4, rng=rng)
     assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-12
     assert_allclose(found.foreground.weights, salient, rtol=1e-9)
@@ -167,7 +165,12 @@ def test_ranks_beyond_the_statements_warn_and_name_them(rng):
 
 @pytest.mark.parametrize(
     ("r", "l", "message"),
-    [(0, 2, "n_background=0"), (2, 0, "n_foreground=0"), (4, 3, "together exceed"), (7, 1, "n_background=7")],
+    [
+        (0, 2, "n_background=0"),
+        (2, 0, "n_foreground=0"),
+        (4, 3, "together exceed"),
+        (7, 1, "n_background=7"),
+    ],
 )
 def test_impossible_ranks_are_refused(rng, r, l, message):  # noqa: E741
     data = cumulants(rng.laplace(size=(50, 3)))
@@ -265,15 +268,15 @@ def test_proportionality_is_rejected_where_weights_swap():
 # --- four clusters ---
 
 
-@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")  # the background is singular by design
+@pytest.mark.filterwarnings(
+    "ignore::contrica.PatternWarning"
+)  # the background is singular by design
 def test_algorithm_2_finds_the_salient_plane_of_the_four_clusters():
     """Mean cosine over draws; FINDINGS has least squares recovering the clusters at every n."""
     similarity = []
     for seed in range(10):
         data = make_four_clusters(1000, random_state=seed)
         fore, back = cumulants(data.foreground), cumulants(data.background)
-        found = contrast(
-            fore, back, 3, 2, rng=np.random.default_rng(0), deflation="least_squares"
-        )
+        found = contrast(fore, back, 3, 2, rng=np.random.default_rng(0), deflation="least_squares")
         similarity.append(pattern_similarity(found.foreground.vectors, data.B))
     assert np.median(similarity) > 0.95

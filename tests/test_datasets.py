@@ -12,7 +12,9 @@ def test_digits_on_photos_are_real_images_with_known_labels():
     assert_allclose(np.bincount(data.labels), 250)
     # what a digit adds to the mean image is that digit, up to the patches' own spread
     for bit, pattern in ((1, data.patterns[0]), (2, data.patterns[1])):
-        with_, without = (data.foreground[(data.labels & bit > 0) == on].mean(axis=0) for on in (1, 0))
+        with_, without = (
+            data.foreground[(data.labels & bit > 0) == on].mean(axis=0) for on in (1, 0)
+        )
         assert np.corrcoef(with_ - without, pattern)[0, 1] > 0.98
     for rows in (data.foreground, data.background, data.patterns):
         assert_allclose(rows.mean(axis=1), 0, atol=1e-12)
@@ -21,7 +23,9 @@ def test_digits_on_photos_are_real_images_with_known_labels():
 def test_no_patch_is_in_both_parts_and_the_draw_is_repeatable():
     data, again = load_digits_on_photos(500), load_digits_on_photos(500)
     assert np.array_equal(data.foreground, again.foreground)
-    assert not np.array_equal(data.foreground, load_digits_on_photos(500, random_state=1).foreground)
+    assert not np.array_equal(
+        data.foreground, load_digits_on_photos(500, random_state=1).foreground
+    )
     plain = data.foreground[data.labels == 0]
     distances = np.abs(plain[:, None, :8] - data.background[None, :, :8]).max(axis=2)
     assert distances.min() > 0
@@ -51,7 +55,11 @@ def test_the_papers_synthetic_design(orthonormal):
     assert_allclose(np.linalg.norm(np.c_[data.A, data.B], axis=0), 1)
     assert np.allclose(data.B.T @ data.B, np.eye(4)) == orthonormal
     # exponential sources of scale θ have variance θ²
-    salient, shared, own = np.array([2, 1.5, 2, 1.5]) ** 2, np.array([1, 4, 1, 4, 1]), np.array([4, 1, 4, 1, 4])
+    salient, shared, own = (
+        np.array([2, 1.5, 2, 1.5]) ** 2,
+        np.array([1, 4, 1, 4, 1]),
+        np.array([4, 1, 4, 1, 4]),
+    )
     fore = (data.A * shared) @ data.A.T + (data.B * salient) @ data.B.T
     assert_allclose(np.cov(data.foreground.T), fore, atol=0.15)
     assert_allclose(np.cov(data.background.T), (data.A * own) @ data.A.T, atol=0.15)

@@ -68,7 +68,12 @@ class Backed(ContrastiveICA):
     """Fits every array against a copy of itself with other rows: the checks with a background."""
 
     def fit(self, X, y=None, *, background=None):
-        if background is None and getattr(X, "ndim", 0) == 2 and not hasattr(X, "tocsr") and len(X) > 3:
+        if (
+            background is None
+            and getattr(X, "ndim", 0) == 2
+            and not hasattr(X, "tocsr")
+            and len(X) > 3
+        ):
             background = X[::-1][: len(X) // 2 + 1]
         return super().fit(X, y, background=background)
 
@@ -118,7 +123,11 @@ def test_transform_is_the_papers_projection(design, fitted):
     scores = fitted.transform(design.foreground[:50])
     expected = (design.foreground[:50] - design.foreground.mean(axis=0)) @ fitted.components_.T
     assert_allclose(scores, expected, atol=1e-10)
-    assert list(fitted.get_feature_names_out()) == ["contrastiveica0", "contrastiveica1", "contrastiveica2"]
+    assert list(fitted.get_feature_names_out()) == [
+        "contrastiveica0",
+        "contrastiveica1",
+        "contrastiveica2",
+    ]
 
 
 def test_filters_have_unit_gain_and_least_variance(design, fitted):
@@ -199,13 +208,20 @@ def test_recovery_improves_with_samples():
     assert medians[1] > 0.95
 
 
-@pytest.mark.parametrize("deflation", ["thin", "sequential", "sequential_thin", "closed_form", "least_squares"])
+@pytest.mark.parametrize(
+    "deflation", ["thin", "sequential", "sequential_thin", "closed_form", "least_squares"]
+)
 @pytest.mark.parametrize("cumulant", ["plugin", "unbiased"])
 def test_every_option_fits(design, deflation, cumulant):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PatternWarning)
         model = ContrastiveICA(
-            2, n_background=6, n_foreground=5, deflation=deflation, cumulant=cumulant, random_state=0
+            2,
+            n_background=6,
+            n_foreground=5,
+            deflation=deflation,
+            cumulant=cumulant,
+            random_state=0,
         ).fit(design.foreground, background=design.background)
     assert np.isfinite(model.components_).all()
 
@@ -215,7 +231,10 @@ def test_deflations_and_cumulants_are_not_all_one(design):
         ContrastiveICA(2, n_background=6, n_foreground=5, random_state=0, **option)
         .fit(design.foreground[:2000], background=design.background[:2000])
         .foreground_weights_
-        for option in ({"deflation": "least_squares"}, {"deflation": "least_squares", "cumulant": "unbiased"})
+        for option in (
+            {"deflation": "least_squares"},
+            {"deflation": "least_squares", "cumulant": "unbiased"},
+        )
     ]
     assert np.abs(fits[0] / fits[1] - 1).max() > 1e-4
 
@@ -224,7 +243,9 @@ def test_deflations_and_cumulants_are_not_all_one(design):
 
 
 def fit_digits(X, Y, **options):
-    return ContrastiveICA(4, n_background=20, n_foreground=20, random_state=3, **options).fit(X, background=Y)
+    return ContrastiveICA(4, n_background=20, n_foreground=20, random_state=3, **options).fit(
+        X, background=Y
+    )
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +256,9 @@ def digits():
 
 def assert_same_fit(one, two, tolerance):
     for name in LEARNT:
-        assert_allclose(getattr(one, name), getattr(two, name), rtol=tolerance, atol=tolerance, err_msg=name)
+        assert_allclose(
+            getattr(one, name), getattr(two, name), rtol=tolerance, atol=tolerance, err_msg=name
+        )
 
 
 @NOISY_WEIGHTS
@@ -310,7 +333,9 @@ def test_the_seed_does_not_decide_what_is_found(digits):
 @pytest.fixture
 def frames(design):
     names = [f"gene{i}" for i in range(6)]
-    return (pd.DataFrame(rows[:3000], columns=names) for rows in (design.foreground, design.background))
+    return (
+        pd.DataFrame(rows[:3000], columns=names) for rows in (design.foreground, design.background)
+    )
 
 
 MODEL = {"n_background": 6, "n_foreground": 5, "deflation": "least_squares", "random_state": 0}
@@ -340,7 +365,9 @@ def test_names_are_compared_with_the_backgrounds(frames):
     model = ContrastiveICA(2, **MODEL)
     with pytest.raises(ValueError, match=r"another order.*background\[X.columns\]"):
         model.fit(X, background=Y[Y.columns[::-1]])
-    with pytest.raises(ValueError, match=r"missing from the background: gene0; only in the background: other"):
+    with pytest.raises(
+        ValueError, match=r"missing from the background: gene0; only in the background: other"
+    ):
         model.fit(X, background=Y.rename(columns={"gene0": "other"}))
     with pytest.warns(DelicateDataWarning, match="X has feature names but background has none"):
         model.fit(X, background=Y.to_numpy())
@@ -462,7 +489,9 @@ def test_proportional_estimates_or_takes_its_scale():
 def test_constant_columns_are_fitted_and_named(design):
     X, Y = (np.c_[rows[:2000], np.ones(2000)] for rows in (design.foreground, design.background))
     with pytest.warns(DelicateDataWarning, match=r"1 variable\(s\) are constant in X \(6\)"):
-        model = ContrastiveICA(2, n_background=5, n_foreground=5, deflation="least_squares", random_state=0)
+        model = ContrastiveICA(
+            2, n_background=5, n_foreground=5, deflation="least_squares", random_state=0
+        )
         model.fit(X, background=Y)
     assert_allclose(model.components_[:, 6], 0, atol=1e-9)
 
@@ -480,7 +509,9 @@ def test_a_variable_silent_in_the_background_is_named(design):
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 def test_a_rank_deficient_background_is_named():
     data = make_four_clusters(300, random_state=0)
-    with pytest.warns(DelicateDataWarning, match="background covariance has rank 3 in 5 dimensions"):
+    with pytest.warns(
+        DelicateDataWarning, match="background covariance has rank 3 in 5 dimensions"
+    ):
         model = ContrastiveICA(2, n_background=3, n_foreground=2, random_state=0)
         model.fit(data.foreground, background=data.background)
     assert np.isfinite(model.contrast_ratio_).all()
@@ -490,7 +521,9 @@ def test_a_rank_deficient_background_is_named():
 def test_fewer_rows_than_variables_are_fitted_with_a_warning(rng):
     X, Y = rng.laplace(size=(25, 50)), rng.laplace(size=(20, 50))
     with pytest.warns() as caught:
-        model = ContrastiveICA(2, n_background=3, n_foreground=3, random_state=0).fit(X, background=Y)
+        model = ContrastiveICA(2, n_background=3, n_foreground=3, random_state=0).fit(
+            X, background=Y
+        )
     text = " ".join(str(w.message) for w in caught)
     assert "X has 25 rows for 50 variables" in text
     assert "background has 20 rows for 50 variables" in text
@@ -501,7 +534,11 @@ def test_fewer_rows_than_variables_are_fitted_with_a_warning(rng):
 @pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
 def test_constant_data_do_not_crash(rng):
     X = rng.laplace(size=(100, 4))
-    for fore, back in ((X, np.ones((50, 4))), (np.ones((50, 4)), X), (np.ones((9, 4)), np.ones((9, 4)))):
+    for fore, back in (
+        (X, np.ones((50, 4))),
+        (np.ones((50, 4)), X),
+        (np.ones((9, 4)), np.ones((9, 4))),
+    ):
         model = ContrastiveICA(2, n_background=2, n_foreground=2, random_state=0)
         assert np.isfinite(model.fit(fore, background=back).transform(X)).all()
 
@@ -550,8 +587,8 @@ def test_bad_scales_are_refused(design, scale):
     ("change", "message"),
     [
         (lambda Y: Y[:, :5], "background has 5 features but X has 6"),
-        (lambda Y: np.where(Y == Y[3, 2], np.nan, Y), "background contains NaN"),
-        (lambda Y: np.where(Y == Y[3, 2], np.inf, Y), "background contains infinity"),
+        (lambda Y: np.where(Y[3, 2] == Y, np.nan, Y), "background contains NaN"),
+        (lambda Y: np.where(Y[3, 2] == Y, np.inf, Y), "background contains infinity"),
         (lambda Y: Y[:1], "minimum of 2"),
         (lambda Y: Y.astype(complex), "Complex"),
         (lambda Y: np.full(Y.shape, "word"), "could not convert string|numeric"),
@@ -569,7 +606,9 @@ def test_one_variable_cannot_be_contrasted(rng):
 
 
 @NOISY_WEIGHTS
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # flat beyond the limit
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # flat beyond the limit
 def test_an_excessive_rank_warns_by_statement(design):
     with pytest.warns(IdentifiabilityWarning, match=r"r = 16 ≤ p\(p−1\)/2 = 15"):
         ContrastiveICA(2, n_background=16, n_foreground=3, random_state=0).fit(

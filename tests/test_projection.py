@@ -54,7 +54,8 @@ def test_a_mean_of_a_million_does_not_turn_the_axes(pair):
 
 
 @pytest.mark.parametrize(
-    ("n_pcs", "message"), [(0, "too small"), (41, "more than the 40"), ("all", "not known"), (2.5, "whole")]
+    ("n_pcs", "message"),
+    [(0, "too small"), (41, "more than the 40"), ("all", "not known"), (2.5, "whole")],
 )
 def test_bad_numbers_of_axes_are_refused(pair, n_pcs, message):
     with pytest.raises(ValueError, match=message):

@@ -128,7 +128,7 @@ def _read_text(path: Path, delimiter: str) -> Table:
         names, counts = np.unique(columns, return_counts=True)
         if counts.max() > 1:
             raise ValueError(
-                f"{path} has more than one column called {names[counts.argmax()]!r}. Rename them."
+                f"{path} has more than one column called {str(names[counts.argmax()])!r}. Rename them."
             )
     return Table(values, columns, index)
 
@@ -186,16 +186,18 @@ def _bad_cell(
 
 def _read_numpy(path: Path, key: str | None) -> np.ndarray:
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            values = _pick(path, stored, key) if hasattr(stored, "files") else stored
+        stored = np.load(path, allow_pickle=False)
+        if isinstance(stored, np.ndarray):
+            values = stored
+        else:
+            with stored:
+                values = stored[_pick(path, stored.files, key)]
     except (ValueError, OSError, EOFError) as error:
-        if str(path) in str(error):
+        if str(path) in str(error):  # our own words
             raise
         raise ValueError(
             f"{path} could not be read as a numpy file of numbers ({error}). Save it with numpy.save."
         ) from error
-    except AttributeError:  # a plain npy array is no context manager
-        values = np.load(path, allow_pickle=False)
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise ValueError(
             f"{path} holds an array of shape {values.shape} and type {values.dtype}, but a "
@@ -204,15 +206,16 @@ def _read_numpy(path: Path, key: str | None) -> np.ndarray:
     return values
 
 
-def _pick(path: Path, stored: Any, key: str | None) -> np.ndarray:
-    names = list(stored.files)
-    if key is None and len(names) != 1:
-        raise ValueError(
-            f"{path} holds {len(names)} arrays ({', '.join(names)}). Say which one by its key."
-        )
-    if key is not None and key not in names:
+def _pick(path: Path, names: list[str], key: str | None) -> str:
+    if key is None:
+        if len(names) != 1:
+            raise ValueError(
+                f"{path} holds {len(names)} arrays ({', '.join(names)}). Say which one by its key."
+            )
+        return names[0]
+    if key not in names:
         raise ValueError(f"{path} has no array {key!r}. It holds {', '.join(names)}.")
-    return stored[names[0] if key is None else key]
+    return key
 
 
 def _refuse_missing(path: Path, table: Table) -> None:

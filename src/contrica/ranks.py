@@ -177,7 +177,7 @@ class Verdict:
     bound: str
 
     def __bool__(self) -> bool:
-        return self.identifiable
+        return bool(self.identifiable)
 
 
 def _quartics(p: int) -> int:
@@ -272,8 +272,8 @@ def check_ranks(n_background: int, n_foreground: int, n_features: int) -> None:
     IdentifiabilityWarning
         Naming each statement whose bound is exceeded.
     """
-    check_count("n_background", n_background)
-    check_count("n_foreground", n_foreground)
+    n_background = check_count("n_background", n_background)
+    n_foreground = check_count("n_foreground", n_foreground)
     if n_background + n_foreground > n_packed(n_features):
         check_rank(n_background, n_features, "n_background")
         check_rank(n_foreground, n_features, "n_foreground")

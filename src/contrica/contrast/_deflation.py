@@ -17,6 +17,10 @@ from contrica.validation import PatternWarning, check_choice
 
 __all__ = ["DEFLATIONS", "shared_weights"]
 
+# λ′ of a pattern that is there is of the order of the tensor's norm, or somewhat above it where terms
+# of opposite sign cancel; where noise has brought a denominator near zero, it is far above.
+WILD = 3.0
+
 
 def thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
     """Each vector by itself: ``λ′_i = 1 / (A_iᵀ V D⁻¹ Vᵀ A_i)``, ``V D Vᵀ ≈ M`` thin of rank r + ℓ.
@@ -109,13 +113,11 @@ def shared_weights(
     """
     check_choice("deflation", deflation, tuple(DEFLATIONS))
     weights = DEFLATIONS[deflation](fore, vectors, rank)
-    # λ′ of a pattern that is there is of the order of the tensor; a denominator that noise has
-    # brought near zero is not.
-    wild = ~(np.abs(weights) <= np.sqrt(fore.squared_norm()))
+    wild = ~(np.abs(weights) <= WILD * np.sqrt(fore.squared_norm()))
     if wild.any():
         warnings.warn(
-            f"{wild.sum()} of {weights.size} shared weights exceed the norm of the foreground's whole "
-            "fourth cumulant: noise rather than patterns. "
+            f"{wild.sum()} of {weights.size} shared weights exceed {WILD:g} times the norm of the whole "
+            "fourth cumulant of the foreground: noise rather than patterns. "
             'Lower n_background, or use deflation="least_squares".',
             PatternWarning,
             stacklevel=3,

@@ -32,7 +32,9 @@ MAX_EMPTY_ROUNDS = 20
 STARTS_PER_VECTOR = 5
 # Power steps before Newton steps, which cost far more each, take over.
 POWER_STEPS = 60
-# Starts closer than this after their power steps are on their way to one maximiser.
+# Every so many power steps, starts this close to each other, which are on their way to one
+# maximiser, are merged.
+MERGE_EVERY = 15
 NEAR_COSINE = 0.99
 # The power step's shift x ← P(x xᵀ) x + shift · x, which keeps it from overshooting.
 SHIFT = 0.3
@@ -213,12 +215,12 @@ class _Subspace:
         self, points: np.ndarray, max_iter: int, tol: float, power_steps: int = POWER_STEPS
     ) -> _Climb:
         """Advance all points together until their Newton steps are shorter than ``tol``."""
-        for _ in range(power_steps):
+        for step in range(1, power_steps + 1):
             images, coordinates = self._images(points)
             points = _unit(np.einsum("kin,kn->in", images, coordinates) + SHIFT * points)
-        if power_steps:
-            # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
-            points = points[:, _distinct(points, points[:, :0], NEAR_COSINE)]
+            if step % MERGE_EVERY == 0:
+                # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
+                points = points[:, _distinct(points, points[:, :0], NEAR_COSINE)]
         points = points.copy()
         steps = np.full(points.shape[1], np.inf)
         active = np.arange(points.shape[1])

@@ -150,11 +150,14 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _choose_ranks(self, fore: Cumulants, back: Cumulants | None) -> Ranks:
         p = fore.n_features
-        given = {"n_background": self.n_background, "n_foreground": self.n_foreground}
-        for name, value in given.items():
-            if value is not None:
-                check_rank(value, p, name)
-        ranks = choose_ranks(fore, back, self.n_foreground, self.n_background)
+        r, l = (  # noqa: E741 - the paper's ℓ
+            None if value is None else check_rank(value, p, name)
+            for name, value in (
+                ("n_background", self.n_background),
+                ("n_foreground", self.n_foreground),
+            )
+        )
+        ranks = choose_ranks(fore, back, l, r)
         self.n_background_, self.n_foreground_ = ranks
         if ranks.n_foreground > 0:
             return ranks

@@ -1,0 +1,262 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+from contrica import ContrastiveICA, load
+from contrica.cli import app
+from contrica.datasets import make_four_clusters
+from contrica.files import read_table
+
+runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def files(tmp_path):
+    data = make_four_clusters(300, random_state=0)
+    names = ["alpha", "beta", "gamma", "delta", "eps"]
+    for name, rows in (("fore", data.foreground), ("back", data.background)):
+        index = [f"{name}{i}" for i in range(len(rows))]
+        pd.DataFrame(rows, columns=names, index=index).to_csv(tmp_path / f"{name}.csv")
+    return tmp_path
+
+
+FIT = ("--n-background", 3, "--n-foreground", 2, "--deflation", "least_squares")
+
+
+def fit(folder, *more, out="out"):
+    return run(
+        "fit",
+        folder / "fore.csv",
+        "--background",
+        folder / "back.csv",
+        "--out",
+        folder / out,
+        *more,
+    )
+
+
+def test_fit_writes_its_files_and_prints_a_summary(files):
+    result = fit(files, *FIT)
+    assert result.exit_code == 0, result.output
+    out = files / "out"
+    assert sorted(os.listdir(out)) == [
+        "model.npz",
+        "patterns.csv",
+        "scatter.png",
+        "scores.csv",
+        "scree.png",
+    ]
+    patterns, scores = read_table(out / "patterns.csv"), read_table(out / "scores.csv")
+    assert list(patterns.rows) == ["alpha", "beta", "gamma", "delta", "eps"]
+    assert list(patterns.columns) == ["pattern_1", "pattern_2"]
+    assert list(scores.rows[:2]) == ["fore0", "fore1"]
+    fore, back = read_table(files / "fore.csv"), read_table(files / "back.csv")
+    with pytest.warns():  # the background is singular by design
+        model = ContrastiveICA(
+            2, n_background=3, n_foreground=2, deflation="least_squares", random_state=0
+        ).fit(fore.values, background=back.values)
+    assert_allclose(patterns.values, model.components_.T)
+    assert_allclose(scores.values, model.transform(fore.values))
+    assert "contrast ratio" in result.output
+    assert "r = 3 background and l = 2 foreground" in result.output
+    assert "warning: the background covariance has rank 3" in result.output
+    assert (out / "scatter.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_fitted_model_scores_new_rows(files):
+    fit(files, *FIT)
+    result = run(
+        "transform", files / "out" / "model.npz", files / "back.csv", "--out", files / "new.csv"
+    )
+    assert result.exit_code == 0, result.output
+    scores = read_table(files / "new.csv")
+    model = load(files / "out" / "model.npz")
+    del model.feature_names_in_
+    assert_allclose(scores.values, model.transform(read_table(files / "back.csv").values))
+    assert list(scores.rows[:1]) == ["back0"]
+    again = run(
+        "transform", files / "out" / "model.npz", files / "back.csv", "--out", files / "new.csv"
+    )
+    assert again.exit_code == 2
+    assert "--overwrite" in again.output
+
+
+def test_transform_compares_names(files):
+    fit(files, *FIT)
+    frame = pd.read_csv(files / "back.csv", index_col=0)
+    frame[frame.columns[::-1]].to_csv(files / "turned.csv")
+    result = run(
+        "transform", files / "out" / "model.npz", files / "turned.csv", "--out", files / "new.csv"
+    )
+    assert result.exit_code == 2
+    assert "another order" in result.output
+    assert not (files / "new.csv").exists()
+
+
+def test_proportional_and_its_scale(files):
+    result = fit(
+        files, *FIT, "--proportional", "--background-scale", "0.8", "--projection", "filter"
+    )
+    assert result.exit_code == 0, result.output
+    assert load(files / "out" / "model.npz").background_scale_ == 0.8
+    assert "background scale 0.8" in result.output
+    wrong = fit(files, *FIT, "--background-scale", "0.8", out="other")
+    assert wrong.exit_code == 2
+    assert "--proportional" in wrong.output
+
+
+def test_npz_with_several_arrays_needs_keys(files):
+    data = make_four_clusters(100, random_state=0)
+    np.savez(files / "both.npz", fore=data.foreground, back=data.background)
+    common = (
+        "fit",
+        files / "both.npz",
+        "--background",
+        files / "both.npz",
+        "--out",
+        files / "out",
+        *FIT,
+    )
+    without = run(*common)
+    assert without.exit_code == 2
+    assert "2 arrays (fore, back)" in without.output
+    result = run(*common, "--key", "fore", "--background-key", "back")
+    assert result.exit_code == 0, result.output
+    assert list(read_table(files / "out" / "patterns.csv").rows)[:2] == ["x0", "x1"]
+
+
+def test_an_existing_folder_is_refused_without_overwrite(files):
+    assert fit(files, *FIT).exit_code == 0
+    before = (files / "out" / "patterns.csv").read_text()
+    refused = fit(files, *FIT, "--components", "1")
+    assert refused.exit_code == 2
+    assert "exists already" in refused.output
+    assert (files / "out" / "patterns.csv").read_text() == before
+    assert fit(files, *FIT, "--components", "1", "--overwrite").exit_code == 0
+    assert list(read_table(files / "out" / "patterns.csv").columns) == ["pattern_1"]
+
+
+def test_ranks_prints_eigenvalues_a_choice_and_verdicts(files):
+    result = run(
+        "ranks", files / "fore.csv", "--background", files / "back.csv", "--out", files / "s.png"
+    )
+    assert result.exit_code == 0, result.output
+    assert "suggested: r = " in result.output
+    for label in ("prop:iden_alg2", "prop:iden_cica_tensor", "subspace power method"):
+        assert label in result.output
+    assert (files / "s.png").exists()
+
+
+def broken(files, name, text):
+    (files / name).write_text(text)
+    return files / name
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (lambda f: f / "none.csv", (), "does not exist"),
+        (lambda f: broken(f, "b.csv", ""), (), "is empty"),
+        (lambda f: broken(f, "b.csv", "alpha,beta\n1,2\n3,4\n"), (), "2 features"),
+        (
+            lambda f: broken(f, "b.csv", "a,b,c,d,e\n1,2,3,4,5\n1,2,3,4,5\n"),
+            (),
+            "different features",
+        ),
+        (
+            lambda f: broken(f, "b.csv", "beta,alpha,gamma,delta,eps\n1,2,3,4,5\n2,3,4,5,6\n"),
+            (),
+            "another order",
+        ),
+        (
+            lambda f: broken(f, "b.csv", "alpha,beta,gamma,delta,eps\n1,2,x,4,5\n"),
+            (),
+            r"row 2, column 3 ('gamma') holds 'x'",
+        ),
+        (
+            lambda f: broken(f, "b.csv", "alpha,beta,gamma,delta,eps\n1,2,3,4,5\n"),
+            (),
+            "minimum of 2",
+        ),
+        (
+            lambda f: broken(f, "b.csv", "alpha,beta,gamma,delta,eps\n1,nan,3,4,5\n1,2,3,4,5\n"),
+            (),
+            "is nan",
+        ),
+        (lambda f: f / "back.csv", ("--n-background", "0"), "n_background=0"),
+        (lambda f: f / "back.csv", ("--n-foreground", "99"), "n_foreground=99"),
+        (lambda f: f / "back.csv", ("--n-pcs", "many"), "--n-pcs 'many'"),
+        (lambda f: f / "back.csv", ("--deflation", "magic"), "deflation='magic'"),
+        (lambda f: f / "back.csv", ("--components", "0"), "n_components=0"),
+        (lambda f: f / "back.csv", ("--seed", "-1"), "random_state=-1"),
+    ],
+)
+def test_bad_input_is_one_sentence_exit_code_2_and_no_folder(files, make, options, message):
+    background = make(files)
+    result = run(
+        "fit", files / "fore.csv", "--background", background, "--out", files / "out", *options
+    )
+    assert result.exit_code == 2, result.output
+    assert "error: " in result.output
+    assert message in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+    assert not (files / "out").exists()
+    assert not [path for path in files.iterdir() if path.name.startswith(".")]
+
+
+def test_usage_errors_and_help():
+    assert run("fit").exit_code == 2
+    for command in ("fit", "transform", "ranks", "demo"):
+        result = run(command, "--help")
+        assert result.exit_code == 0
+        assert "--out" in result.output
+    assert run("--version").output.strip().startswith("0.")
+
+
+def test_the_demo_finds_digits(tmp_path):
+    result = run("demo", "--out", tmp_path / "demo")
+    assert result.exit_code == 0, result.output
+    assert "patterns.png" in os.listdir(tmp_path / "demo")
+    lines = [line for line in result.output.splitlines() if "correlation" in line]
+    assert len(lines) == 2
+    # the two patterns of largest contrast ratio look like digits; chance is below 0.3
+    for line in lines:
+        zero, one = (
+            float(word.strip(",")) for word in line.split() if word[0] == "0" and "." in word
+        )
+        assert max(zero, one) > 0.75
+
+
+def test_the_installed_command_runs_and_answers_errors_on_stderr(tmp_path):
+    call = [
+        sys.executable,
+        "-m",
+        "contrica.cli",
+        "fit",
+        "none.csv",
+        "--background",
+        "none.csv",
+        "--out",
+        "o",
+    ]
+    done = subprocess.run(call, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "none.csv does not exist" in done.stderr
+
+
+def test_a_missing_extra_says_what_to_install(tmp_path):
+    code = "import sys; sys.modules['typer'] = None; import contrica.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "pip install 'contrica[cli]'" in done.stderr

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from contrica import plots
+from contrica.ranks import Ranks, Scree
+
+
+def test_scree_draws_magnitudes_and_marks_ranks():
+    ax = plots.scree(Scree(np.array([3.0, -2.0, 1.0]), np.array([5.0, 0.5, -0.1])), Ranks(1, 1))
+    fore, back, r, total = ax.lines
+    assert_allclose(fore.get_ydata(), [3, 2, 1])
+    assert_allclose(back.get_ydata(), [5, 0.5, 0.1])
+    assert_allclose(r.get_xdata(), 1)
+    assert_allclose(total.get_xdata(), 2)
+    assert [text.get_text() for text in ax.get_legend().texts] == [
+        "foreground",
+        "background",
+        "r = 1",
+        "r + l = 2",
+    ]
+
+
+def test_scree_of_one_dataset():
+    ax = plots.scree(Scree(np.array([3.0, 2.0]), None), Ranks(0, 1))
+    assert len(ax.lines) == 2
+
+
+def test_scatter_groups_points_by_label(rng):
+    scores = rng.standard_normal((30, 3))
+    labels = np.arange(30) % 3
+    ax = plots.scatter(scores, labels, background=scores[:5] + 1, label_names=["a", "b", "c"])
+    grey, *groups = ax.collections
+    assert_allclose(grey.get_offsets(), scores[:5, :2] + 1)
+    for i, group in enumerate(groups):
+        assert_allclose(group.get_offsets(), scores[labels == i, :2])
+    assert [text.get_text() for text in ax.get_legend().texts] == ["background", "a", "b", "c"]
+
+
+def test_scatter_of_one_pattern_is_a_histogram(rng):
+    ax = plots.scatter(rng.standard_normal((40, 1)))
+    assert sum(patch.get_height() for patch in ax.patches) == 40
+
+
+def test_loadings_show_the_largest_by_name():
+    ax = plots.loadings(np.array([0.1, -0.9, 0.5]), ["a", "b", "c"], n_top=2)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["c", "b"]
+    assert_allclose([bar.get_width() for bar in ax.patches], [0.5, -0.9])
+
+
+def test_images_show_each_pattern():
+    figure = plots.images(np.arange(12.0).reshape(2, 6), (2, 3), ["one", "two"])
+    assert len(figure.axes) == 2
+    assert_allclose(figure.axes[1].images[0].get_array(), [[6, 7, 8], [9, 10, 11]])
+    assert figure.axes[0].get_title() == "one"
+
+
+def test_given_axes_are_used():
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    assert plots.loadings(np.ones(3), ax=ax) is ax
+
+
+def test_missing_matplotlib_says_what_to_install(monkeypatch):
+    import builtins
+
+    real = builtins.__import__
+
+    def blocked(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", blocked)
+    with pytest.raises(ImportError, match=r"pip install 'contrica\[plots\]'"):
+        plots.loadings(np.ones(3))

@@ -1,0 +1,72 @@
+"""Facts about real datasets, where a folder of them is named by CONTRICA_DATA."""
+
+import csv
+import gzip
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import silhouette_score
+
+from contrica import ContrastiveICA
+from contrica.cumulants import cumulants
+from contrica.projection import common_basis
+from contrica.ranks import scree
+
+
+@pytest.fixture
+def mouse(real_data):
+    """Published preprocessing: missing values as 0, each dataset standardised per protein."""
+    with gzip.open(real_data / "mouse_protein" / "Data_Cortex_Nuclear.csv.gz", "rt") as file:
+        rows = list(csv.DictReader(file))
+    proteins = [name for name in rows[0] if name.endswith("_N")]
+    values = np.array([[float(row[name] or 0) for name in proteins] for row in rows])
+    behaviour, treatment, genotype, group = (
+        np.array([row[name] for row in rows])
+        for name in ("Behavior", "Treatment", "Genotype", "class")
+    )
+    chosen = (behaviour == "S/C") & (treatment == "Saline")
+    parts = (values[chosen], values[group == "c-CS-s"])
+    X, Y = ((part - part.mean(axis=0)) / part.std(axis=0) for part in parts)
+    return X, Y, genotype[chosen] == "Ts65Dn"
+
+
+def test_mouse_eigenvalues_are_those_the_paper_plots(mouse):
+    """Figure fig:mice_r_l, values read from its source; the plots count from 0."""
+    X, Y, labels = mouse
+    assert X.shape == (270, 77)
+    assert Y.shape == (135, 77)
+    basis = common_basis([X, Y], 15)
+    fore, back = (cumulants(rows @ basis, "unbiased") for rows in (X, Y))
+    values = scree(fore, back)
+    assert_allclose(
+        np.abs(values.background[[10, 20, 27]]), [129.868872, 60.676320, 36.228458], rtol=1e-3
+    )
+    assert labels.sum() == 135
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+def test_plain_ica_separates_the_mice_as_in_the_paper(mouse):
+    """ICA by HTD with 53 terms ranked by k(b): silhouette 0.604."""
+    from contrica.contrast import contrast_ratio
+    from contrica.decompositions import htd
+
+    X, Y, labels = mouse
+    basis = common_basis([X, Y], 15)
+    fore, back = (cumulants(rows @ basis, "unbiased") for rows in (X, Y))
+    found = htd(fore.fourth, 53, tie_gap=0)
+    order = np.argsort(-contrast_ratio(found.vectors, fore, back))[:2]
+    score = silhouette_score(X @ basis @ found.vectors[:, order], labels)
+    assert_allclose(score, 0.604, atol=0.005)
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+def test_cica_of_the_mice_does_not_hang_on_the_seed(mouse):
+    X, Y, labels = mouse
+    scores = []
+    for seed in range(5):
+        model = ContrastiveICA(
+            2, n_pcs=15, n_background=27, n_foreground=26, cumulant="unbiased", random_state=seed
+        )
+        scores.append(silhouette_score(model.fit_transform(X, background=Y), labels))
+    assert np.ptp(scores) < 0.05
