@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 from contrica import ContrastiveICA, load
-from contrica.cli import app
+from contrica.cli import _in_shell_words, app
 from contrica.datasets import make_four_clusters
 from contrica.files import read_table
 
@@ -68,7 +69,7 @@ def test_fit_writes_its_files_and_prints_a_summary(files):
     assert_allclose(patterns.values, model.components_.T)
     assert_allclose(scores.values, model.transform(fore.values))
     assert "contrast ratio" in result.output
-    assert "r = 3 background and l = 2 foreground" in result.output
+    assert "2 patterns kept, of l = 2 sought after r = 3 background patterns" in result.output
     assert "warning: the background covariance has rank 3" in result.output
     assert (out / "scatter.png").read_bytes().startswith(b"\x89PNG")
 
@@ -167,7 +168,7 @@ def broken(files, name, text):
     [
         (lambda f: f / "none.csv", (), "does not exist"),
         (lambda f: broken(f, "b.csv", ""), (), "is empty"),
-        (lambda f: broken(f, "b.csv", "alpha,beta\n1,2\n3,4\n"), (), "2 features"),
+        (lambda f: broken(f, "b.csv", "alpha,beta\n1,2\n3,4\n"), (), "missing from"),
         (
             lambda f: broken(f, "b.csv", "a,b,c,d,e\n1,2,3,4,5\n1,2,3,4,5\n"),
             (),
@@ -186,19 +187,19 @@ def broken(files, name, text):
         (
             lambda f: broken(f, "b.csv", "alpha,beta,gamma,delta,eps\n1,2,3,4,5\n"),
             (),
-            "minimum of 2",
+            "background has 1 sample(s), but at least 2 rows",
         ),
         (
             lambda f: broken(f, "b.csv", "alpha,beta,gamma,delta,eps\n1,nan,3,4,5\n1,2,3,4,5\n"),
             (),
             "is nan",
         ),
-        (lambda f: f / "back.csv", ("--n-background", "0"), "n_background=0"),
-        (lambda f: f / "back.csv", ("--n-foreground", "99"), "n_foreground=99"),
+        (lambda f: f / "back.csv", ("--n-background", "0"), "--n-background 0 is too small"),
+        (lambda f: f / "back.csv", ("--n-foreground", "99"), "--n-foreground 99 is too large"),
         (lambda f: f / "back.csv", ("--n-pcs", "many"), "--n-pcs 'many'"),
-        (lambda f: f / "back.csv", ("--deflation", "magic"), "deflation='magic'"),
-        (lambda f: f / "back.csv", ("--components", "0"), "n_components=0"),
-        (lambda f: f / "back.csv", ("--seed", "-1"), "random_state=-1"),
+        (lambda f: f / "back.csv", ("--deflation", "magic"), "--deflation magic is not known"),
+        (lambda f: f / "back.csv", ("--components", "0"), "--components 0 is too small"),
+        (lambda f: f / "back.csv", ("--seed", "-1"), "--seed -1"),
     ],
 )
 def test_bad_input_is_one_sentence_exit_code_2_and_no_folder(files, make, options, message):
@@ -214,6 +215,90 @@ def test_bad_input_is_one_sentence_exit_code_2_and_no_folder(files, make, option
     assert not [path for path in files.iterdir() if path.name.startswith(".")]
 
 
+def test_a_failing_fit_leaves_no_parent_folders(files):
+    result = run(
+        "fit",
+        files / "none.csv",
+        "--background",
+        files / "back.csv",
+        "--out",
+        files / "deep" / "er" / "out",
+    )
+    assert result.exit_code == 2
+    assert not (files / "deep").exists()
+    assert fit(files, *FIT, out="deep/er/out").exit_code == 0
+    assert (files / "deep" / "er" / "out" / "model.npz").exists()
+
+
+def test_scores_of_unnamed_rows_read_back_as_scores(files):
+    data = make_four_clusters(100, random_state=0)
+    np.save(files / "f.npy", data.foreground)
+    np.save(files / "b.npy", data.background)
+    run("fit", files / "f.npy", "--background", files / "b.npy", "--out", files / "out", *FIT)
+    scores = read_table(files / "out" / "scores.csv")
+    assert list(scores.columns) == ["pattern_1", "pattern_2"]
+    assert list(scores.rows[:3]) == ["0", "1", "2"]
+
+
+def test_a_damaged_model_or_file_is_one_sentence(files):
+    (files / "bad.npz").write_bytes(b"PK\x03\x04 and then nothing of use")
+    for arguments in (
+        ("transform", files / "bad.npz", files / "back.csv", "--out", files / "o.csv"),
+        ("fit", files / "bad.npz", "--background", files / "back.csv", "--out", files / "out"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2, result.output
+        assert "error: " in result.output
+
+
+def test_ranks_does_not_replace_a_figure_unasked(files):
+    (files / "s.png").write_text("mine")
+    call = (
+        "ranks",
+        files / "fore.csv",
+        "--background",
+        files / "back.csv",
+        "--out",
+        files / "s.png",
+    )
+    assert run(*call).exit_code == 2
+    assert (files / "s.png").read_text() == "mine"
+    assert run(*call, "--overwrite").exit_code == 0
+
+
+def test_running_numbers_as_header_need_no_option_and_others_are_asked_about(files):
+    data = make_four_clusters(100, random_state=0)
+    for header in (range(5), range(2001, 2006)):
+        for name, rows in (("f", data.foreground), ("b", data.background)):
+            pd.DataFrame(rows, columns=list(header)).to_csv(files / f"{name}.csv", index=False)
+        call = ("fit", files / "f.csv", "--background", files / "b.csv", "--overwrite", *FIT)
+        plain = run(*call, "--out", files / "plain")
+        assert plain.exit_code == (0 if header[0] == 0 else 2), plain.output
+        told = run(*call, "--out", files / "told", "--header")
+        assert told.exit_code == 0, told.output
+        patterns = pd.read_csv(files / "told" / "patterns.csv", index_col=0)
+        assert list(patterns.index) == list(header)
+    assert "--header" in plain.output
+
+
+def test_an_index_taken_for_a_variable_is_named(files):
+    for name in ("fore", "back"):
+        frame = pd.read_csv(files / f"{name}.csv", index_col=0)
+        frame.insert(0, "id", range(len(frame)))
+        frame.to_csv(files / f"{name}.csv", index=False)
+    assert "first column ('id')" in " ".join(fit(files, *FIT).output.split())
+
+
+def test_the_shell_speaks_of_options_not_of_parameters():
+    words = _in_shell_words
+    assert words("n_background=0 is too small.") == "--n-background 0 is too small."
+    assert words('use deflation="least_squares".') == "use --deflation least_squares."
+    assert (
+        words("constant in X (a): lower n_pcs") == "constant in the foreground (a): lower --n-pcs"
+    )
+    assert words("column 'X' of n_backgrounds") == "column 'X' of n_backgrounds"
+
+
 def test_usage_errors_and_help():
     assert run("fit").exit_code == 2
     for command in ("fit", "transform", "ranks", "demo"):
@@ -223,18 +308,16 @@ def test_usage_errors_and_help():
     assert run("--version").output.strip().startswith("0.")
 
 
-def test_the_demo_finds_digits(tmp_path):
+def test_the_demo_runs_and_prints_its_patterns(tmp_path):
     result = run("demo", "--out", tmp_path / "demo")
     assert result.exit_code == 0, result.output
     assert "patterns.png" in os.listdir(tmp_path / "demo")
     lines = [line for line in result.output.splitlines() if "correlation" in line]
     assert len(lines) == 2
-    # the two patterns of largest contrast ratio look like digits; chance is below 0.3
+    # what a random pattern in the space of the leading components reaches one time in a hundred
+    # is 0.48; how well digits are found is judged over draws in test_recovery.py
     for line in lines:
-        zero, one = (
-            float(word.strip(",")) for word in line.split() if word[0] == "0" and "." in word
-        )
-        assert max(zero, one) > 0.75
+        assert max(float(value) for value in re.findall(r"([\d.]+) with", line)) > 0.48
 
 
 def test_the_installed_command_runs_and_answers_errors_on_stderr(tmp_path):

@@ -78,5 +78,5 @@ def test_four_clusters_score_as_in_the_figure_and_overlap_as_in_the_text():
             scores.append(silhouette_score(data.foreground @ data.B, data.labels))
     assert_allclose(np.mean(figure), 0.865, atol=0.02)
     assert np.mean(text) < 0.4
-    with pytest.raises(ValueError, match='"figure" or "text"'):
+    with pytest.raises(ValueError, match="'figure', 'text'"):
         make_four_clusters(design="other")

@@ -68,6 +68,12 @@ def test_htd_names_tied_terms_and_stays_silent_without_ties():
     htd(RankOneSum(np.array([3.0, 2.9, 2.0, 1.0, -1.0]), vectors), 5)  # warnings are errors here
 
 
+def test_htd_sees_a_tie_with_the_first_term_left_out():
+    operator = RankOneSum(np.array([3.0, 1.0, 1.0, 1.0]), np.eye(4))
+    with pytest.warns(PatternWarning, match="2, the first one left out"):
+        htd(operator, 2)
+
+
 def test_htd_ties_are_judged_by_the_gap_asked_for():
     operator = RankOneSum(np.array([2.0, 1.99]), np.eye(2))
     with pytest.warns(PatternWarning, match="1, 2"):

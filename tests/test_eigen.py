@@ -54,6 +54,12 @@ def test_significant_drops_what_is_zero_to_rounding(unit_columns):
     assert pairs.significant(0.99).values.size == 1
 
 
+def test_containment_tells_components_from_others(unit_columns):
+    vectors = unit_columns(4, 3)
+    pairs = eigen.top_eigenpairs(RankOneSum(np.ones(2), vectors[:, :2]), 2)
+    assert list(pairs.contain(vectors)) == [True, True, False]
+
+
 def test_a_vector_without_share_in_the_tensor_has_weight_zero():
     pairs = eigen.top_eigenpairs(RankOneSum(np.ones(1), np.eye(3)[:, :1]), 1)
     assert_allclose(pairs.subtractable_weights(np.eye(3)[:, :2]), [1, 0])

@@ -22,6 +22,8 @@ from contrica import (
     PatternWarning,
     ProportionalContrastiveICA,
 )
+from contrica.contrast import DEFLATIONS, shared_weights
+from contrica.cumulants import cumulants
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
 from contrica.metrics import pattern_similarity
 from contrica.projection import common_basis
@@ -64,7 +66,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-class Backed(ContrastiveICA):
+class WithBackground:
     """Fits every array against a copy of itself with other rows: the checks with a background."""
 
     def fit(self, X, y=None, *, background=None):
@@ -78,11 +80,19 @@ class Backed(ContrastiveICA):
         return super().fit(X, y, background=background)
 
 
+class Backed(WithBackground, ContrastiveICA):
+    pass
+
+
+class BackedProportional(WithBackground, ProportionalContrastiveICA):
+    pass
+
+
 @pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 @pytest.mark.filterwarnings("ignore::contrica.IdentifiabilityWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([Backed(random_state=0)])
+@parametrize_with_checks([Backed(random_state=0), BackedProportional(random_state=0)])
 def test_scikit_learn_checks_with_a_background(estimator, check):
     check(estimator)
 
@@ -226,7 +236,22 @@ def test_every_option_fits(design, deflation, cumulant):
     assert np.isfinite(model.components_).all()
 
 
-def test_deflations_and_cumulants_are_not_all_one(design):
+def test_every_deflation_is_the_one_asked_for(design):
+    fore, back = design.foreground[:2000], design.background[:2000]
+    for name in DEFLATIONS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PatternWarning)
+            model = ContrastiveICA(
+                2, n_background=6, n_foreground=5, deflation=name, random_state=0
+            )
+            model.fit(fore, background=back)
+            expected = shared_weights(
+                cumulants(fore).fourth, model.background_components_.T, 11, name
+            )
+        assert_allclose(model.shared_weights_, expected, rtol=1e-6)
+
+
+def test_cumulants_are_the_ones_asked_for(design):
     fits = [
         ContrastiveICA(2, n_background=6, n_foreground=5, random_state=0, **option)
         .fit(design.foreground[:2000], background=design.background[:2000])
@@ -325,6 +350,10 @@ def test_the_seed_does_not_decide_what_is_found(digits):
     ]
     for other in fits[1:]:
         assert pattern_similarity(other.components_.T, fits[0].components_.T) > 0.99
+        similarity = pattern_similarity(
+            other.background_components_.T, fits[0].background_components_.T
+        )
+        assert similarity > 0.99
 
 
 # --- frames and names ---
@@ -366,13 +395,23 @@ def test_names_are_compared_with_the_backgrounds(frames):
     with pytest.raises(ValueError, match=r"another order.*background\[X.columns\]"):
         model.fit(X, background=Y[Y.columns[::-1]])
     with pytest.raises(
-        ValueError, match=r"missing from the background: gene0; only in the background: other"
+        ValueError, match=r"missing from background: gene0; only in background: other"
     ):
         model.fit(X, background=Y.rename(columns={"gene0": "other"}))
     with pytest.warns(DelicateDataWarning, match="X has feature names but background has none"):
         model.fit(X, background=Y.to_numpy())
     with pytest.warns(DelicateDataWarning, match="background has feature names but X has none"):
         model.fit(X.to_numpy(), background=Y)
+
+
+def test_columns_that_are_no_strings_are_compared_too(design):
+    X, Y = (
+        pd.DataFrame(rows[:500], columns=[10, 20, 30, 40, 50, 60])
+        for rows in (design.foreground, design.background)
+    )
+    with pytest.raises(ValueError, match="another order"):
+        ContrastiveICA(2, **MODEL).fit(X, background=Y[Y.columns[::-1]])
+    ContrastiveICA(2, **MODEL).fit(X, background=Y.to_numpy())  # numbered columns need no warning
 
 
 # --- pipelines and cross-validation ---
@@ -481,6 +520,7 @@ def test_proportional_estimates_or_takes_its_scale():
     given.fit(data.foreground, background=data.background)
     assert_allclose(given.components_, model.components_, atol=1e-9)
     assert given.background_scale_estimates_.size == 0
+    assert given.n_background_ == 0
 
 
 # --- delicate data ---
@@ -488,7 +528,7 @@ def test_proportional_estimates_or_takes_its_scale():
 
 def test_constant_columns_are_fitted_and_named(design):
     X, Y = (np.c_[rows[:2000], np.ones(2000)] for rows in (design.foreground, design.background))
-    with pytest.warns(DelicateDataWarning, match=r"1 variable\(s\) are constant in X \(6\)"):
+    with pytest.warns(DelicateDataWarning, match=r"1 variable\(s\) are constant in X \(x6\)"):
         model = ContrastiveICA(
             2, n_background=5, n_foreground=5, deflation="least_squares", random_state=0
         )
@@ -500,7 +540,7 @@ def test_constant_columns_are_fitted_and_named(design):
 def test_a_variable_silent_in_the_background_is_named(design):
     Y = design.background[:2000].copy()
     Y[:, 2] = 7.0
-    with pytest.warns(DelicateDataWarning, match=r"vary in X but not in the background \(2\)"):
+    with pytest.warns(DelicateDataWarning, match=r"vary in X but not in the background \(x2\)"):
         model = ContrastiveICA(2, n_background=5, n_foreground=5, random_state=0)
         model.fit(design.foreground[:2000], background=Y)
     assert np.isfinite(model.contrast_ratio_).all()
@@ -532,15 +572,35 @@ def test_fewer_rows_than_variables_are_fitted_with_a_warning(rng):
 
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 @pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
-def test_constant_data_do_not_crash(rng):
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_constant_data_do_not_crash(estimator, rng):
     X = rng.laplace(size=(100, 4))
-    for fore, back in (
-        (X, np.ones((50, 4))),
-        (np.ones((50, 4)), X),
-        (np.ones((9, 4)), np.ones((9, 4))),
-    ):
-        model = ContrastiveICA(2, n_background=2, n_foreground=2, random_state=0)
-        assert np.isfinite(model.fit(fore, background=back).transform(X)).all()
+    model = estimator(2, n_background=2, n_foreground=2, random_state=0)
+    assert np.isfinite(model.fit(X, background=np.ones((50, 4))).transform(X)).all()
+
+
+def test_a_foreground_that_does_not_vary_is_refused(rng):
+    with pytest.raises(ValueError, match="X does not vary"):
+        ContrastiveICA().fit(np.ones((50, 4)), background=rng.laplace(size=(50, 4)))
+
+
+@pytest.mark.parametrize("factor", [1e40, 1e-40])
+def test_numbers_beyond_fourth_powers_are_refused(design, factor):
+    with pytest.raises(ValueError, match="range of floating point"):
+        ContrastiveICA().fit(factor * design.foreground, background=factor * design.background)
+
+
+@NOISY_WEIGHTS
+@pytest.mark.parametrize("factor", [1e20, 1e-20])
+def test_the_scale_of_the_data_does_not_matter(design, factor):
+    one, two = (
+        ContrastiveICA(3, n_background=6, n_foreground=5, random_state=0).fit(
+            f * design.foreground, background=f * design.background
+        )
+        for f in (1.0, factor)
+    )
+    assert_allclose(two.components_, one.components_, atol=1e-6)
+    assert_allclose(two.contrast_ratio_, one.contrast_ratio_, rtol=1e-6)
 
 
 # --- bad input ---
@@ -589,9 +649,10 @@ def test_bad_scales_are_refused(design, scale):
         (lambda Y: Y[:, :5], "background has 5 features but X has 6"),
         (lambda Y: np.where(Y[3, 2] == Y, np.nan, Y), "background contains NaN"),
         (lambda Y: np.where(Y[3, 2] == Y, np.inf, Y), "background contains infinity"),
-        (lambda Y: Y[:1], "minimum of 2"),
-        (lambda Y: Y.astype(complex), "Complex"),
-        (lambda Y: np.full(Y.shape, "word"), "could not convert string|numeric"),
+        (lambda Y: Y[:1], r"background has 1 sample\(s\), but at least 2 rows"),
+        (lambda Y: Y.astype(complex), "background holds complex numbers"),
+        (lambda Y: np.full(Y.shape, "word"), "background holds text"),
+        (lambda Y: Y.astype(str), "background holds text"),
         (lambda Y: Y[0], "2D array"),
     ],
 )
@@ -600,9 +661,41 @@ def test_bad_backgrounds_get_one_clear_sentence(design, change, message):
         ContrastiveICA().fit(design.foreground[:50], background=change(design.background[:50]))
 
 
-def test_one_variable_cannot_be_contrasted(rng):
+def test_one_dimension_cannot_be_contrasted(rng):
     with pytest.raises(ValueError, match="at least 2"):
         ContrastiveICA().fit(rng.random((9, 1)), background=rng.random((9, 1)))
+    with pytest.raises(ValueError, match="n_pcs=1"):
+        ContrastiveICA(n_pcs=1).fit(rng.random((9, 4)), background=rng.random((9, 4)))
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+@pytest.mark.filterwarnings(
+    "ignore::contrica.IdentifiabilityWarning"
+)  # two dimensions hold two patterns
+def test_one_dominant_axis_does_not_stop_the_default_fit(rng):
+    X, Y = (rng.laplace(size=(500, 40)) * np.r_[100.0, np.ones(39)] for _ in range(2))
+    model = ContrastiveICA(random_state=0).fit(X, background=Y)
+    assert model.n_pcs_ == 2
+
+
+def test_warnings_point_at_the_callers_line(rng):
+    with pytest.warns(DelicateDataWarning) as caught:
+        ContrastiveICA(n_foreground=1, n_components=1).fit(rng.laplace(size=(50, 3)))
+    assert caught[0].filename == __file__
+    with pytest.warns(DelicateDataWarning) as caught:
+        ContrastiveICA(n_foreground=1, n_components=1).fit_transform(rng.laplace(size=(50, 3)))
+    assert caught[0].filename == __file__
+
+
+def test_a_singular_background_is_named_after_pca_too(rng):
+    mixing = rng.standard_normal((12, 40))
+    X, Y = rng.laplace(size=(400, 40)), rng.laplace(size=(300, 12)) @ mixing
+    X[:, :10] = Y[:, :10] = 0.0
+    with pytest.warns() as caught:
+        ContrastiveICA(2, n_background=3, n_foreground=3, n_pcs=25, deflation="least_squares").fit(
+            X, background=Y
+        )
+    assert any("background covariance has rank 12 in 25" in str(w.message) for w in caught)
 
 
 @NOISY_WEIGHTS
@@ -610,7 +703,7 @@ def test_one_variable_cannot_be_contrasted(rng):
     "ignore::sklearn.exceptions.ConvergenceWarning"
 )  # flat beyond the limit
 def test_an_excessive_rank_warns_by_statement(design):
-    with pytest.warns(IdentifiabilityWarning, match=r"r = 16 ≤ p\(p−1\)/2 = 15"):
+    with pytest.warns(IdentifiabilityWarning, match=r"needs r ≤ p\(p−1\)/2 = 15, but r = 16"):
         ContrastiveICA(2, n_background=16, n_foreground=3, random_state=0).fit(
             design.foreground, background=design.background
         )

@@ -31,6 +31,7 @@ def write(path, text):
         ('"x, y",b\n1,2\n3,4\n', ["x, y", "b"], None),
         ("a,b\n1,2\n\n3,4\n", ["a", "b"], None),
         ("\ufeffa,b\n1,2\n3,4\n", ["a", "b"], None),  # with a byte order mark
+        ("\n\na,b\n1,2\n3,4\n", ["a", "b"], None),  # after empty lines
     ],
 )
 def test_csv_with_and_without_names(tmp_path, text, columns, rows):
@@ -80,6 +81,11 @@ def test_what_pandas_writes_is_read_back_exactly(tmp_path, rng):
         ("t.csv", "a,b\n1,2\nnan,4\n", r"sample 2, variable 1 \('a'\) is nan"),
         ("t.csv", "1,inf\n3,4\n", "sample 1, variable 2 is inf"),
         ("t.txt", "1,2\n", "unknown type '.txt'"),
+        ("t.csv", "a,b\n1,1_0\n", r"row 2, column 2 \('b'\) holds '1_0'"),
+        ("t.csv", "a,b\n1,2\n\n3,x\n", "row 4, column 2"),
+        ("t.csv", "a,b\n1," + "2" * 200_000 + "\n", "no table of numbers"),
+        ("t.npz", "PK", "could not be read"),
+        ("t.csv.gz", "not gzip", "damaged gzip"),
         ("t", "1,2\n", "unknown type"),
         ("t.npy", "not numpy", "could not be read as a numpy file"),
     ],
@@ -87,6 +93,34 @@ def test_what_pandas_writes_is_read_back_exactly(tmp_path, rng):
 def test_unreadable_files_say_where_and_why(tmp_path, name, text, message):
     with pytest.raises(ValueError, match=message):
         read_table(write(tmp_path / name, text))
+
+
+def test_running_numbers_behind_a_heading_are_a_header_and_can_be_told_otherwise(tmp_path):
+    path = write(tmp_path / "t.csv", "sample,1,2,3\nc1,4,5,6\n")
+    assert list(read_table(path).columns) == ["1", "2", "3"]
+    assert list(read_table(path, header=False).rows) == ["sample", "c1"]
+    assert list(read_table(write(tmp_path / "u.csv", "7,8\n1,2\n"), header=True).columns) == [
+        "7",
+        "8",
+    ]
+
+
+def test_the_running_numbers_that_pandas_writes_are_a_header(tmp_path, rng):
+    frame = pd.DataFrame(rng.standard_normal((4, 3)))
+    for index in (True, False):
+        frame.to_csv(tmp_path / "t.csv", index=index)
+        table = read_table(tmp_path / "t.csv")
+        assert np.array_equal(table.values, frame.to_numpy())
+        assert list(table.columns) == ["0", "1", "2"]
+
+
+def test_a_truncated_gzip_file_is_named(tmp_path):
+    with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
+        file.write("1,2\n" * 5000)
+    whole = (tmp_path / "t.csv.gz").read_bytes()
+    (tmp_path / "t.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="damaged gzip"):
+        read_table(tmp_path / "t.csv.gz")
 
 
 def test_missing_files_folders_and_binary_text(tmp_path):

@@ -4,7 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from contrica.metrics import match_patterns, pattern_similarity, relative_frobenius_error
+from contrica.metrics import (
+    match_patterns,
+    pattern_cosines,
+    pattern_similarity,
+    relative_frobenius_error,
+)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -15,6 +20,11 @@ def test_order_sign_and_length_do_not_matter(seed):
     for method in ("optimal", "greedy"):
         assert_allclose(pattern_similarity(shuffled, true, method), 1, atol=1e-12)
         assert relative_frobenius_error(shuffled, true, method) < 1e-7
+
+
+def test_cosines_of_all_pairs():
+    found = pattern_cosines(np.array([[3.0, 0.0], [4.0, -2.0]]), np.eye(2))
+    assert_allclose(found, [[0.6, 0.8], [0.0, 1.0]])
 
 
 def test_greedy_is_the_papers_and_can_be_worse_than_optimal():

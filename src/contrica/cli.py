@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
+import signal
+import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,14 +16,14 @@ from typing import Annotated, Any
 import numpy as np
 
 from contrica import __version__, load, plots, save
-from contrica.cumulants import cumulants
+from contrica.contrast import DEFLATIONS
 from contrica.datasets import load_digits_on_photos
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
-from contrica.files import Table, output_folder, read_table, write_table
-from contrica.projection import common_basis
+from contrica.files import Table, output_file, output_folder, read_table, write_table
+from contrica.metrics import pattern_cosines
+from contrica.projection import common_basis, project_cumulants
 from contrica.ranks import (
     Ranks,
-    Scree,
     algorithm_identifiable,
     choose_ranks,
     joint_identifiable,
@@ -45,22 +48,37 @@ app = typer.Typer(
 out, err = Console(), Console(stderr=True)
 
 Foreground = Annotated[
-    Path, typer.Argument(help="Foreground: csv, tsv, npy or npz, rows are samples.")
+    Path,
+    typer.Argument(
+        help="Foreground: csv, tsv, npy or npz. Rows are samples; a first column with text, or "
+        "without a heading, names them."
+    ),
 ]
 BackgroundFile = Annotated[
     Path, typer.Option("--background", "-b", help="Background, same columns.")
 ]
 Key = Annotated[str | None, typer.Option(help="Array of a foreground npz with several.")]
 BackgroundKey = Annotated[str | None, typer.Option(help="Array of a background npz with several.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether text files name their columns.",
+        show_default="seen from the file",
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace files in an existing folder.")
 ]
+OverwriteFile = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Pcs = Annotated[str, typer.Option(help="Principal components: a number, 'auto' or 'none'.")]
 Estimate = Annotated[str, typer.Option(help="'plugin' (the paper's) or 'unbiased' cumulants.")]
 
 
 def main() -> None:
     """Entry point of the shell command."""
+    # A job that is cancelled cleans up like one that is interrupted.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     app()
 
 
@@ -72,11 +90,40 @@ def _plain_errors(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except (ValueError, OSError, ImportError) as error:
-            message = " ".join(str(error).split())
-            err.print(f"[bold red]error:[/] {_escape(message)}", soft_wrap=True, highlight=False)
+            _say("[bold red]error:[/]", str(error))
             raise typer.Exit(2) from error
 
     return wrapped
+
+
+# The library speaks of its parameters; the shell has options.
+_OPTIONS = {
+    "n_components": "--components",
+    "n_background": "--n-background",
+    "n_foreground": "--n-foreground",
+    "n_pcs": "--n-pcs",
+    "random_state": "--seed",
+    "background_scale": "--background-scale",
+    "deflation": "--deflation",
+    "cumulant": "--cumulant",
+    "projection": "--projection",
+    "X": "the foreground",
+}
+
+
+def _in_shell_words(message: str) -> str:
+    message = " ".join(message.split()).replace(
+        ", e.g. background = background[X.columns] for data frames", ""
+    )
+    names = "|".join(_OPTIONS)
+    message = re.sub(
+        rf"\b({names})=(['\"]?)([\w.+-]+)\2", lambda m: f"{_OPTIONS[m[1]]} {m[3]}", message
+    )
+    return re.sub(rf"(?<![-\w'])({names})(?![\w'])", lambda m: _OPTIONS[m[1]], message)
+
+
+def _say(label: str, message: str) -> None:
+    err.print(f"{label} {_escape(_in_shell_words(message))}", soft_wrap=True, highlight=False)
 
 
 def _escape(text: str) -> str:
@@ -113,7 +160,7 @@ def _progress(first: str) -> Iterator[None]:
                 log.removeHandler(handler)
                 log.setLevel(level)
     for message in dict.fromkeys(str(w.message) for w in caught):
-        err.print(f"[bold yellow]warning:[/] {_escape(message)}", soft_wrap=True, highlight=False)
+        _say("[bold yellow]warning:[/]", message)
 
 
 def _n_pcs(text: str) -> int | str | None:
@@ -130,15 +177,36 @@ def _n_pcs(text: str) -> int | str | None:
 
 
 def _read_pair(
-    foreground: Path, background: Path, key: str | None, background_key: str | None
+    foreground: Path,
+    background: Path,
+    keys: tuple[str | None, str | None],
+    header: bool | None,
 ) -> tuple[Table, Table]:
-    fore, back = read_table(foreground, key), read_table(background, background_key)
-    check_same_features(fore.columns, back.columns, fore.values.shape[1], back.values.shape[1])
+    fore, back = (
+        read_table(path, key, header=header)
+        for path, key in zip((foreground, background), keys, strict=True)
+    )
+    bare = header is None and fore.columns is None and back.columns is None
+    if bare and foreground != background and np.array_equal(fore.values[0], back.values[0]):
+        raise ValueError(
+            f"the first lines of {foreground} and {background} are the same numbers. Pass --header if "
+            "they name the columns, or --no-header if they are samples."
+        )
+    check_same_features(
+        *(fore.columns, back.columns, fore.values.shape[1], back.values.shape[1]),
+        name=str(foreground),
+        other=str(background),
+    )
     return fore, back
 
 
 def _names(columns: np.ndarray | None, n_features: int) -> list[str]:
     return [f"x{i}" for i in range(n_features)] if columns is None else [str(c) for c in columns]
+
+
+def _row_names(table: Table) -> tuple[Iterable[Any], str]:
+    """Row names and their heading; bare numbers have none, so that they are read as an index."""
+    return (range(len(table.values)), "") if table.rows is None else (table.rows, "sample")
 
 
 def _summary(model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence[str]) -> RichTable:
@@ -156,8 +224,9 @@ def _summary(model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence
 def _sizes(model: ContrastiveICA | ProportionalContrastiveICA) -> str:
     scale = getattr(model, "background_scale_", None)
     return (
-        f"r = {model.n_background_} background and l = {model.n_foreground_} foreground patterns "
-        f"in {model.n_pcs_} dimensions; relative residual {model.residual_:.3g}"
+        f"{len(model.components_)} patterns kept, of l = {model.n_foreground_} sought after "
+        f"r = {model.n_background_} background patterns, in {model.n_pcs_} dimensions; left "
+        f"unexplained: {model.residual_:.3g} of the foreground's fourth cumulant (norm)"
         + ("" if scale is None else f"; background scale {scale:.4g}")
     )
 
@@ -173,11 +242,11 @@ def _write_fit(
     names = _names(fore.columns, fore.values.shape[1])
     patterns = [f"pattern_{i + 1}" for i in range(len(model.components_))]
     scores = model.transform(fore.values)
-    rows = range(len(scores)) if fore.rows is None else fore.rows
     write_table(folder / "patterns.csv", model.components_.T, patterns, names, "variable")
-    write_table(folder / "scores.csv", scores, patterns, rows, "sample")
+    write_table(folder / "scores.csv", scores, patterns, *_row_names(fore))
     ranks = Ranks(model.n_background_, model.n_foreground_)
-    _savefig(plots.scree(_scree_of(model, fore, back), ranks).figure, folder / "scree.png")
+    parts = [project_cumulants(part.values, model.basis_, model.cumulant) for part in (fore, back)]  # type: ignore[arg-type]
+    _savefig(plots.scree(scree(*parts), ranks).figure, folder / "scree.png")
     axes = plots.scatter(scores, background=model.transform(back.values), **scatter_options)
     _savefig(axes.figure, folder / "scatter.png")
     if fore.columns is not None:
@@ -187,15 +256,6 @@ def _write_fit(
 
 def _savefig(figure: Any, path: Path) -> None:
     figure.savefig(path, dpi=150)
-
-
-def _scree_of(model: Any, fore: Table, back: Table) -> Scree:
-    basis = model.basis_
-    parts = [
-        cumulants(rows if basis is None else rows @ basis, model.cumulant)
-        for rows in (fore.values, back.values)
-    ]
-    return scree(*parts)
 
 
 @app.callback(invoke_without_command=True)
@@ -223,7 +283,9 @@ def fit(
     background_scale: Annotated[
         float | None, typer.Option(help="With --proportional: the scale; estimated if left out.")
     ] = None,
-    deflation: Annotated[str, typer.Option(help="Estimator of Step 2.")] = "thin",
+    deflation: Annotated[
+        str, typer.Option(help=f"How the background's share is estimated: {', '.join(DEFLATIONS)}.")
+    ] = "thin",
     cumulant: Estimate = "plugin",
     projection: Annotated[
         str, typer.Option(help="Scores by 'pattern' or by 'filter'.")
@@ -231,6 +293,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
     key: Key = None,
     background_key: BackgroundKey = None,
+    header: Header = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the patterns of FOREGROUND that the background does not have.
@@ -238,7 +301,7 @@ def fit(
     Writes patterns.csv, scores.csv, model.npz, scree.png and scatter.png to the output folder.
     """
     if background_scale is not None and not proportional:
-        raise ValueError("--background-scale goes with --proportional only. Add it, or drop this.")
+        raise ValueError("--background-scale needs --proportional. Add that, or drop the scale.")
     options: dict[str, Any] = {
         "n_background": n_background,
         "n_foreground": n_foreground,
@@ -255,9 +318,14 @@ def fit(
     else:
         model = ContrastiveICA(components, **options)
     with output_folder(output, overwrite=overwrite) as folder, _progress("reading"):
-        fore, back = _read_pair(foreground, background, key, background_key)
+        fore, back = _read_pair(foreground, background, (key, background_key), header)
         model.fit(fore.values, background=back.values)
         _write_fit(folder, model, fore, back)
+    out.print(
+        f"read {len(fore.values)} foreground and {len(back.values)} background rows of "
+        f"{fore.values.shape[1]} variables",
+        highlight=False,
+    )
     out.print(_summary(model, _names(fore.columns, fore.values.shape[1])))
     out.print(_sizes(model), highlight=False)
     out.print(f"written to {output}", highlight=False)
@@ -270,29 +338,25 @@ def transform(
     data: Annotated[Path, typer.Argument(help="Rows to score, same columns as the foreground.")],
     output: Annotated[Path, typer.Option("--out", "-o", help="csv file to write.")],
     key: Annotated[str | None, typer.Option(help="Array of an npz with several.")] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an existing file.")
-    ] = False,
+    header: Header = None,
+    overwrite: OverwriteFile = False,
 ) -> None:
     """Score new rows, or the background's, with a fitted model."""
-    if output.exists() and not overwrite:
-        raise FileExistsError(f"{output} exists already. Name another file, or pass --overwrite.")
-    fitted = load(model)
-    table = read_table(data, key)
-    names = getattr(fitted, "feature_names_in_", None)
-    check_same_features(names, table.columns, fitted.n_features_in_, table.values.shape[1])
-    if names is not None:
-        del fitted.feature_names_in_  # compared above; an array has none to compare again
-    scores = fitted.transform(table.values)
-    rows = range(len(scores)) if table.rows is None else table.rows
-    output.parent.mkdir(parents=True, exist_ok=True)
-    temporary = output.with_name(f".{output.name}.tmp")
-    try:
-        columns = [f"pattern_{i + 1}" for i in range(scores.shape[1])]
-        write_table(temporary, scores, columns, rows, "sample")
-        temporary.replace(output)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _progress("reading"):
+        fitted = load(model)
+        table = read_table(data, key, header=header)
+        names = getattr(fitted, "feature_names_in_", None)
+        check_same_features(
+            *(names, table.columns, fitted.n_features_in_, table.values.shape[1]),
+            name=f"the foreground of {model}",
+            other=str(data),
+        )
+        if names is not None:
+            del fitted.feature_names_in_  # compared above; an array has none to compare again
+        scores = fitted.transform(table.values)
+    columns = [f"pattern_{i + 1}" for i in range(scores.shape[1])]
+    with output_file(output, overwrite=overwrite) as temporary:
+        write_table(temporary, scores, columns, *_row_names(table))
     out.print(f"{len(scores)} rows scored on {scores.shape[1]} patterns, written to {output}")
 
 
@@ -306,18 +370,19 @@ def ranks(
     output: Annotated[
         Path | None, typer.Option("--out", "-o", help="Also draw the scree here.")
     ] = None,
-    most: Annotated[int, typer.Option(help="Eigenvalues to print.")] = 20,
+    most: Annotated[int, typer.Option(help="Eigenvalues to print.", min=1)] = 20,
     key: Key = None,
     background_key: BackgroundKey = None,
+    header: Header = None,
+    overwrite: OverwriteFile = False,
 ) -> None:
     """Show the eigenvalues of both flattened cumulants, a choice of r and l, and what is unique."""
+    if output is not None and output.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"{output} is no figure file. Let its name end in .png, .pdf or .svg.")
     with _progress("reading"):
-        fore, back = _read_pair(foreground, background, key, background_key)
+        fore, back = _read_pair(foreground, background, (key, background_key), header)
         basis = common_basis([fore.values, back.values], _n_pcs(n_pcs))
-        parts = [
-            cumulants(rows if basis is None else rows @ basis, cumulant)  # type: ignore[arg-type]
-            for rows in (fore.values, back.values)
-        ]
+        parts = [project_cumulants(part.values, basis, cumulant) for part in (fore, back)]  # type: ignore[arg-type]
         values, chosen = scree(*parts), choose_ranks(parts[0], parts[1])
     table = RichTable(title="Eigenvalues by magnitude")
     for heading in ("", "foreground", "background"):
@@ -339,11 +404,14 @@ def ranks(
     ):
         mark = "unique" if verdict else "not guaranteed to be unique"
         out.print(
-            f"  {mark}: {verdict.bound}  [{verdict.statement}]", highlight=False, markup=False
+            f"  {mark}: {verdict.value}, needs {verdict.bound}  [{verdict.statement}]",
+            highlight=False,
+            markup=False,
         )
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        _savefig(plots.scree(values, chosen).figure, output)
+        with output_file(output, overwrite=overwrite) as temporary:
+            _savefig(plots.scree(values, chosen).figure, temporary)
+        out.print(f"written to {output}", highlight=False)
 
 
 @app.command()
@@ -371,7 +439,8 @@ def demo(
             + [f"pattern {i + 1}\nk(b) = {k:.3g}" for i, k in enumerate(model.contrast_ratio_)],
         )
         _savefig(images, folder / "patterns.png")
-    cosines = np.abs(np.corrcoef(np.vstack([model.components_, data.patterns])))[:-2, -2:]
+    # all images have mean zero, so cosines are correlations
+    cosines = pattern_cosines(model.components_.T, data.patterns.T)
     out.print(_summary(model, list(pixels)))
     for i, (zero, one) in enumerate(cosines, start=1):
         out.print(

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from contrica.operators import PackedTensor, RankOneSum, TensorOperator
+from contrica.operators import PackedTensor, TensorOperator
 from contrica.symmetric import n_packed, smat, svec, svec_outer
 from contrica.validation import check_rank
 
@@ -46,10 +46,14 @@ class Eigenpairs(NamedTuple):
         inside = self.vectors.T @ svec_outer(vectors)
         return (inside.T / self.values) @ inside
 
+    def contain(self, vectors: np.ndarray) -> np.ndarray:
+        """Whether ``vec(a aᵀ)`` lies in the span of the eigenvectors, for every column ``a``."""
+        return np.sum((self.vectors.T @ svec_outer(vectors)) ** 2, axis=0) > 1 - 1e-8
+
     def subtractable_weights(self, vectors: np.ndarray) -> np.ndarray:
         """``1 / (Aᵀ V D⁻¹ Vᵀ A)``: the multiple of ``a^{⊗4}`` whose subtraction lowers the rank.
 
-        Lemma `lem:unique_C` of the paper; 0 for a vector that has no share in the tensor.
+        Lemma `lem:unique_C` of the paper; 0 where the form vanishes.
         """
         form = np.diag(self.inverse_form(vectors))
         return np.divide(1.0, form, out=np.zeros_like(form), where=form != 0)
@@ -70,7 +74,7 @@ def top_eigenpairs(operator: TensorOperator, rank: int | None = None) -> Eigenpa
     """
     size = n_packed(operator.n_features)
     rank = size if rank is None else check_rank(rank, operator.n_features)
-    written_out = isinstance(operator, PackedTensor | RankOneSum)
+    written_out = isinstance(operator, PackedTensor)
     if size <= DENSE_SIZE or rank > size // 4:
         values, vectors = eigh(operator.flatten(), check_finite=False, driver="evd")
     else:

@@ -8,6 +8,8 @@ import json
 import os
 import shutil
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +19,16 @@ import numpy as np
 
 from contrica._version import __version__
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+from contrica.validation import DelicateDataWarning, warn_user
 
-__all__ = ["Table", "load", "output_folder", "read_table", "save", "write_table"]
+__all__ = ["Table", "load", "output_file", "output_folder", "read_table", "save", "write_table"]
 
 _MODELS = {model.__name__: model for model in (ContrastiveICA, ProportionalContrastiveICA)}
+# What a file that is not a saved model, or a damaged one, can raise on the way.
+_NO_MODEL = (
+    *(ValueError, KeyError, OSError, EOFError, AttributeError, TypeError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -42,7 +50,7 @@ class Table(NamedTuple):
 # --- reading ---
 
 
-def read_table(path: str | Path, key: str | None = None) -> Table:
+def read_table(path: str | Path, key: str | None = None, *, header: bool | None = None) -> Table:
     """Read a matrix from a csv, tsv, npy or npz file; csv and tsv also gzipped.
 
     Parameters
@@ -52,6 +60,9 @@ def read_table(path: str | Path, key: str | None = None) -> Table:
         without a heading, is the row index.
     key : str, optional
         Which array of an npz file; needed if it holds several.
+    header : bool, optional
+        Whether the first line of a text file names the columns; by default it does if it holds
+        text, or counts 0, 1, 2, … as pandas does.
 
     Returns
     -------
@@ -76,7 +87,7 @@ def read_table(path: str | Path, key: str | None = None) -> Table:
     if key is not None and kind != ".npz":
         raise ValueError(f"a key ({key!r}) was given for {path}, but only npz files have keys.")
     if kind in _DELIMITERS:
-        table = _read_text(path, _DELIMITERS[kind])
+        table = _read_text(path, _DELIMITERS[kind], header)
     elif kind in (".npy", ".npz"):
         table = Table(_read_numpy(path, key), None, None)
     else:
@@ -84,6 +95,7 @@ def read_table(path: str | Path, key: str | None = None) -> Table:
             f"{path} is of unknown type {kind or '(none)'!r}. Use csv, tsv (also .gz), npy or npz."
         )
     _refuse_missing(path, table)
+    _warn_of_numbering(path, table)
     return table
 
 
@@ -97,20 +109,41 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return True
+    return "_" not in cell  # Python reads 1_000, numpy and people do not
 
 
-def _read_text(path: Path, delimiter: str) -> Table:
+def _looks_like_header(first: list[str]) -> bool:
+    """Whether a first line names columns: by text, or by the running numbers that pandas writes."""
+    rest = first[1:] if len(first) > 1 else first
+    if first[0].strip() == "" or not all(_is_number(cell) for cell in rest):
+        return True
+    # 0,1,2,… over all columns, or running numbers behind a heading of the row names
+    if _is_number(first[0]):
+        return len(first) > 2 and [cell.strip() for cell in first] == _counted(0, len(first))
+    counted = (_counted(0, len(rest)), _counted(1, len(rest)))
+    return len(rest) > 2 and [cell.strip() for cell in rest] in counted
+
+
+def _counted(start: int, count: int) -> list[str]:
+    return [str(i) for i in range(start, start + count)]
+
+
+def _records(lines: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Non-empty records with the number of their line."""
+    reader = csv.reader(lines, delimiter=delimiter)
+    for record in reader:
+        if record:
+            yield reader.line_num, record
+
+
+def _read_text(path: Path, delimiter: str, header: bool | None) -> Table:
     try:
         with _open_text(path) as lines:
-            reader = csv.reader(lines, delimiter=delimiter)
-            rows = [row for row, _ in zip((row for row in reader if row), range(2), strict=False)]
+            rows = [row for (_, row), _ in zip(_records(lines, delimiter), range(2), strict=False)]
         if not rows:
             raise ValueError(f"{path} is empty. It needs one row per sample.")
         first = rows[0]
-        has_header = first[0].strip() == "" or not all(_is_number(cell) for cell in first[1:])
-        # A lone column has no cells beyond the first to tell by.
-        has_header |= len(first) == 1 and not _is_number(first[0])
+        has_header = _looks_like_header(first) if header is None else header
         if has_header and len(rows) == 1:
             raise ValueError(f"{path} has a header but no rows. It needs one row per sample.")
         body = rows[1] if has_header else first
@@ -119,43 +152,51 @@ def _read_text(path: Path, delimiter: str) -> Table:
             # R leaves the heading of the index out; pandas leaves it empty.
             has_index |= first[0].strip() == "" or len(body) == len(first) + 1
         start = int(has_index)
-        values, index = _parse_body(path, delimiter, int(has_header), start, first, len(body))
+        values, index = _parse_body(path, delimiter, has_header, start, first, len(body))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a text file in UTF-8. Save it as csv in UTF-8.") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(
+            f"{path} is a damaged gzip file ({error}). Make or copy it anew."
+        ) from error
+    except csv.Error as error:
+        raise ValueError(
+            f"{path} is no table of numbers ({error}). Check its delimiter."
+        ) from error
     columns = None
     if has_header:
         columns = np.array([cell.strip() for cell in first[len(first) - (len(body) - start) :]])
         names, counts = np.unique(columns, return_counts=True)
         if counts.max() > 1:
-            raise ValueError(
-                f"{path} has more than one column called {str(names[counts.argmax()])!r}. Rename them."
-            )
+            twice = str(names[counts.argmax()])
+            raise ValueError(f"{path} has more than one column called {twice!r}. Rename them.")
     return Table(values, columns, index)
 
 
 def _parse_body(
-    path: Path, delimiter: str, skip: int, start: int, first: list[str], width: int
+    path: Path, delimiter: str, has_header: bool, start: int, first: list[str], width: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    options: dict[str, Any] = {
-        "delimiter": delimiter,
-        "skiprows": skip,
-        "comments": None,
-        "quotechar": '"',
-        "ndmin": 2,
-    }
+    """Values and row names, the records checked for width on the way."""
+    names: list[str] = []
+
+    def body(lines: TextIO) -> Iterator[str]:
+        for count, (number, record) in enumerate(_records(lines, delimiter)):
+            if count == 0 and has_header:
+                continue
+            if len(record) != width:
+                raise ValueError(_uneven(path, number, record, width))
+            if start:
+                names.append(record[0])
+            yield delimiter.join(record[start:])
+
     try:
         with _open_text(path) as lines:
-            values = np.loadtxt(lines, usecols=range(start, width), **options)
-        with _open_text(path) as lines:
-            index = np.loadtxt(lines, usecols=[0], dtype=str, **options)[:, 0] if start else None
+            values = np.loadtxt(body(lines), delimiter=delimiter, comments=None, ndmin=2)
     except ValueError as error:
-        raise ValueError(_bad_cell(path, delimiter, skip, start, first, width)) from error
-    # loadtxt reads as many columns as it was told to, whatever else a row holds
-    with _open_text(path) as lines:
-        for number, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
-            if number > skip and row and len(row) != width:
-                raise ValueError(_uneven(path, number, row, width))
-    return values, index
+        if str(path) in str(error):  # our own words
+            raise
+        raise ValueError(_bad_cell(path, delimiter, has_header, start, first, width)) from error
+    return values, np.array(names) if start else None
 
 
 def _uneven(path: Path, number: int, row: list[str], width: int) -> str:
@@ -163,25 +204,30 @@ def _uneven(path: Path, number: int, row: list[str], width: int) -> str:
 
 
 def _bad_cell(
-    path: Path, delimiter: str, skip: int, start: int, first: list[str], width: int
+    path: Path, delimiter: str, has_header: bool, start: int, first: list[str], width: int
 ) -> str:
     """Say where the file stops being a matrix of numbers."""
     with _open_text(path) as lines:
-        for number, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1):
-            if number <= skip or not row:
+        for count, (number, row) in enumerate(_records(lines, delimiter)):
+            if count == 0 and has_header:
                 continue
-            if len(row) != width:
-                return _uneven(path, number, row, width)
             for column, cell in enumerate(row[start:], start=start):
                 if not _is_number(cell):
-                    heading = first[column - (width - len(first))] if skip else ""
+                    heading = first[column - (width - len(first))] if has_header else ""
                     name = f" ({heading!r})" if heading else ""
-                    held = repr(cell) if cell.strip() else "an empty cell"
+                    held = repr(_shortened(cell)) if cell.strip() else "an empty cell"
+                    advice = "Mend it, or fill or drop missing values first."
+                    if width == 1 or ";" in cell:
+                        advice = "Is it the delimiter? csv files need commas, tsv files tabs."
                     return (
-                        f"{path}: row {number}, column {column + 1}{name} holds {held}, "
-                        "not a number. Mend it, or fill or drop missing values first."
+                        f"{path}: row {number}, column {column + 1}{_shortened(name)} holds {held}, "
+                        f"not a number. {advice}"
                     )
-    return f"{path} could not be read as a matrix of numbers."
+    return f"{path} could not be read as a matrix of numbers. Check its delimiter and its cells."
+
+
+def _shortened(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _read_numpy(path: Path, key: str | None) -> np.ndarray:
@@ -192,11 +238,12 @@ def _read_numpy(path: Path, key: str | None) -> np.ndarray:
         else:
             with stored:
                 values = stored[_pick(path, stored.files, key)]
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         if str(path) in str(error):  # our own words
             raise
         raise ValueError(
-            f"{path} could not be read as a numpy file of numbers ({error}). Save it with numpy.save."
+            f"{path} could not be read as a numpy file of numbers: it is damaged, or holds objects. "
+            "Save it with numpy.save or numpy.savez."
         ) from error
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         raise ValueError(
@@ -231,6 +278,22 @@ def _refuse_missing(path: Path, table: Table) -> None:
         )
 
 
+def _warn_of_numbering(path: Path, table: Table) -> None:
+    """A first column that counts the rows is likely an index that was taken for a variable."""
+    first = table.values[:, 0]
+    if (
+        len(first) > 2
+        and first[0] in (0, 1)
+        and np.array_equal(first, first[0] + np.arange(len(first)))
+    ):
+        name = "" if table.columns is None else f" ({str(table.columns[0])!r})"
+        warn_user(
+            f"the first column{name} of {path} counts the rows and is taken for a variable. If it is "
+            "an index, drop it or leave its heading empty.",
+            DelicateDataWarning,
+        )
+
+
 # --- writing ---
 
 
@@ -250,6 +313,26 @@ def write_table(
 
 
 @contextmanager
+def output_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary file that becomes ``path`` only when the block ends without an error."""
+    path = Path(path)
+    if path.is_dir():
+        raise FileExistsError(f"{path} is a folder. Name a file for the output.")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists already. Name another file, or pass --overwrite.")
+    nearest = next(parent for parent in path.absolute().parents if parent.is_dir())
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=nearest)
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, 0o644)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
 def output_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary folder that becomes ``path`` only when the block ends without an error.
 
@@ -261,8 +344,9 @@ def output_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
         raise FileExistsError(f"{path} exists and is a file. Name a folder for the output.")
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists already. Name another folder, or pass --overwrite.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    # The nearest folder that exists: parents are made only once there is something to put there.
+    nearest = next(parent for parent in path.absolute().parents if parent.is_dir())
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=nearest))
     try:
         yield temporary
         if path.exists():
@@ -270,6 +354,7 @@ def output_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
                 os.replace(file, path / file.name)
         else:
             temporary.chmod(0o755)
+            path.parent.mkdir(parents=True, exist_ok=True)
             os.rename(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -305,15 +390,8 @@ def save(model: ContrastiveICA | ProportionalContrastiveICA, path: str | Path) -
     }
     numbers = {key: _plain(value) for key, value in learnt.items() if key not in arrays}
     header = {"model": name, "version": __version__, "parameters": parameters, "learnt": numbers}
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with output_file(path, overwrite=True) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
 
 
 def _plain(value: Any) -> Any:
@@ -336,13 +414,14 @@ def load(path: str | Path) -> ContrastiveICA | ProportionalContrastiveICA:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist. Check the path.")
+        what = "is a folder; name the model.npz in it" if path.is_dir() else "does not exist"
+        raise FileNotFoundError(f"{path} {what}. Check the path.")
     try:
         with np.load(path, allow_pickle=False) as stored:
             header = json.loads(str(stored["header"]))
             arrays = {key: stored[key] for key in stored.files if key != "header"}
         model = _MODELS[header["model"]](**header["parameters"])
-    except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError) as error:
+    except _NO_MODEL as error:
         raise ValueError(
             f"{path} is not a model saved by contrica {__version__} or an earlier version."
         ) from error

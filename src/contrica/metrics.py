@@ -12,7 +12,13 @@ from scipy.optimize import linear_sum_assignment
 
 from contrica.validation import check_choice, check_patterns
 
-__all__ = ["Match", "match_patterns", "pattern_similarity", "relative_frobenius_error"]
+__all__ = [
+    "Match",
+    "match_patterns",
+    "pattern_cosines",
+    "pattern_similarity",
+    "relative_frobenius_error",
+]
 
 
 class Match(NamedTuple):
@@ -30,6 +36,21 @@ class Match(NamedTuple):
     order: np.ndarray
     signs: np.ndarray
     cosines: np.ndarray
+
+
+def pattern_cosines(estimated: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """|cosine| of every estimated with every true pattern, ``|b′_i · b_j|`` of unit columns.
+
+    Parameters
+    ----------
+    estimated : ndarray of shape (n_features, k)
+    true : ndarray of shape (n_features, l)
+
+    Returns
+    -------
+    ndarray of shape (k, l)
+    """
+    return np.abs(check_patterns(estimated, "estimated").T @ check_patterns(true, "true"))
 
 
 def match_patterns(estimated: np.ndarray, true: np.ndarray, method: str = "optimal") -> Match:

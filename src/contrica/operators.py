@@ -40,7 +40,12 @@ class TensorOperator(ABC):
 
         Its non-zero eigenvalues are those of the paper's ``p² × p²`` matrix ``Mat(T)``.
         """
-        flat = svec(self.apply(smat(np.eye(n_packed(self.n_features)))))
+        size = n_packed(self.n_features)
+        flat = np.empty((size, size))
+        # a few unit matrices at a time: all of them would be p⁴/2 numbers
+        for start in range(0, size, 64):
+            units = np.eye(min(64, size - start), size, start)
+            flat[start : start + 64] = svec(self.apply(smat(units)))
         return (flat + flat.T) / 2
 
     def squared_norm(self) -> float:

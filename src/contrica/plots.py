@@ -15,15 +15,17 @@ __all__ = ["images", "loadings", "scatter", "scree"]
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
-def _axes(ax: Any, **size: Any) -> Any:
-    if ax is not None:
-        return ax
+def _figure(**size: Any) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'contrica[plots]'") from error
     # A figure of our own, so that no global state or display is touched.
-    return Figure(layout="constrained", **size).subplots()
+    return Figure(layout="constrained", **size)
+
+
+def _axes(ax: Any, **size: Any) -> Any:
+    return _figure(**size).subplots() if ax is None else ax
 
 
 def scree(values: Scree, ranks: Ranks | None = None, ax: Any = None) -> Any:
@@ -55,7 +57,8 @@ def scree(values: Scree, ranks: Ranks | None = None, ax: Any = None) -> Any:
             )
         total = ranks.n_background + ranks.n_foreground
         ax.axvline(total, color=COLOURS[1], ls="--", label=f"r + l = {total}")
-    ax.set_yscale("log")
+    if any(np.any(eigenvalues) for _, eigenvalues, _ in curves):
+        ax.set_yscale("log")
     ax.set_xlabel("eigenvalue of the flattened fourth cumulant")
     ax.set_ylabel("magnitude")
     ax.legend()
@@ -165,8 +168,7 @@ def images(
     matplotlib Figure
     """
     if figure is None:
-        figure = _axes(None, figsize=(1.9 * len(patterns), 2.2)).figure
-        figure.clear()
+        figure = _figure(figsize=(1.9 * len(patterns), 2.6))
     axes = np.atleast_1d(figure.subplots(1, len(patterns)))
     for i, (ax, pattern) in enumerate(zip(axes, patterns, strict=True)):
         limit = np.abs(pattern).max()

@@ -8,10 +8,11 @@ import numpy as np
 from scipy.linalg import eigh
 
 from contrica.blocks import block_rows, iterate_blocks
+from contrica.cumulants import Cumulants, Estimate, cumulants
 from contrica.symmetric import fix_signs
 from contrica.validation import check_count
 
-__all__ = ["MAX_PCS", "VARIANCE_SHARE", "common_basis"]
+__all__ = ["MAX_PCS", "VARIANCE_SHARE", "common_basis", "project_cumulants"]
 
 # The paper's rule (section `sec:ranking_bs`): 30 components or 90 % of variance, whichever first.
 MAX_PCS = 30
@@ -55,7 +56,8 @@ def common_basis(
         values, axes = _leading_axes(datasets, MAX_PCS)
         shares = np.cumsum(values) / max(_total_variance(datasets), np.finfo(float).tiny)
         enough = int(np.searchsorted(shares, VARIANCE_SHARE)) + 1
-        return fix_signs(axes[:, : min(enough, MAX_PCS)])
+        # one axis alone leaves nothing to contrast
+        return fix_signs(axes[:, : min(max(enough, 2), MAX_PCS)])
     count = check_count("n_pcs", n_pcs)
     if count > p:
         raise ValueError(
@@ -63,6 +65,24 @@ def common_basis(
             'Lower it, or use n_pcs=None to keep all variables or "auto" for the paper\'s rule.'
         )
     return fix_signs(_leading_axes(datasets, count)[1])
+
+
+def project_cumulants(
+    rows: np.ndarray, basis: np.ndarray | None, estimate: Estimate = "plugin"
+) -> Cumulants:
+    """Cumulants of the rows in the coordinates of a basis, ``rows · U``; of the rows without one.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+    basis : ndarray of shape (n_features, k) or None
+    estimate : {"plugin", "unbiased"}
+
+    Returns
+    -------
+    Cumulants
+    """
+    return cumulants(rows if basis is None else rows @ basis, estimate)
 
 
 def _stacked_mean(datasets: Sequence[np.ndarray]) -> np.ndarray:

@@ -7,7 +7,6 @@ In population ``rank Mat(κ₄(y)) = r`` and ``rank Mat(κ₄(x)) = r + ℓ`` (p
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from contrica.cumulants import Cumulants
 from contrica.eigen import DENSE_SIZE, eigenvalues, top_eigenpairs
 from contrica.operators import TensorOperator
 from contrica.symmetric import n_packed, smat, svec
-from contrica.validation import IdentifiabilityWarning, check_count, check_rank
+from contrica.validation import IdentifiabilityWarning, check_count, check_rank, warn_user
 
 __all__ = [
     "Ranks",
@@ -103,7 +102,8 @@ def choose_ranks(
 
     ``r`` is the elbow of the background's eigenvalues, at most ``p(p−1)/2``. In population the part
     of ``Mat(κ₄(x))`` outside the column space of ``Mat(κ₄(y))`` has rank ℓ, so ``ℓ`` is the elbow
-    of *its* eigenvalues, rather than the difference of two elbows. If its largest eigenvalue is no
+    of *its* eigenvalues, rather than the difference of two elbows, and at most what leaves the joint
+    decomposition unique. If its largest eigenvalue is no
     larger than the first one that the background's elbow calls noise, the answer is ℓ = 0: nothing
     found.
 
@@ -119,7 +119,7 @@ def choose_ranks(
     Ranks
     """
     p, size = fore.n_features, n_packed(fore.n_features)
-    most = None if size <= DENSE_SIZE else MAX_SCREE
+    most = None if size <= DENSE_SIZE else max(MAX_SCREE, (n_background or 0) + 1)
     if back is None:
         return Ranks(
             0, elbow(eigenvalues(fore.fourth, most)) if n_foreground is None else n_foreground
@@ -136,8 +136,16 @@ def choose_ranks(
         noise = np.abs(pairs.values[n_background : n_background + 1]).max(initial=0.0)
         # rounding alone must not make a pattern of a background set against itself
         found = np.abs(outside).max(initial=0.0) > noise * (1 + 1e-6)
-        n_foreground = min(elbow(outside), size - n_background) if found else 0
+        n_foreground = min(elbow(outside), _room(n_background, p)) if found else 0
     return Ranks(n_background, n_foreground)
+
+
+def _room(n_background: int, n_features: int) -> int:
+    """Foreground patterns that leave the joint decomposition unique; at least one."""
+    total = min(_unique_rank_bound(n_features), n_packed(n_features))
+    if n_features == 4 and n_background < 8:
+        total = 7  # r + l = 8 is the exception; a ninth pattern is not worth the trap
+    return max(total - n_background, 1)
 
 
 class _Outside(TensorOperator):
@@ -169,12 +177,15 @@ class Verdict:
     statement : str
         What gave the verdict.
     bound : str
-        The inequality that was checked.
+        What the statement asks for, such as ``r + l ≤ 20``.
+    value : str
+        What there is, such as ``r + l = 11``.
     """
 
     identifiable: bool
     statement: str
     bound: str
+    value: str
 
     def __bool__(self) -> bool:
         return bool(self.identifiable)
@@ -192,29 +203,33 @@ def _unique_rank_bound(p: int) -> int:
     return bound if p in (3, 5) else bound - 1
 
 
+def _below_generic_rank(rank: int, n_features: int, statement: str, symbol: str) -> Verdict:
+    bound = _unique_rank_bound(n_features)
+    good = rank <= bound and not (n_features == 4 and rank == 8)
+    exception = f" and {symbol} ≠ 8" if n_features == 4 else ""
+    return Verdict(good, statement, f"{symbol} ≤ {bound}{exception}", f"{symbol} = {rank}")
+
+
 def tensor_identifiable(rank: int, n_features: int) -> Verdict:
     """Is a generic tensor ``Σ_{i≤q} λ_i a_i^{⊗4}`` decomposed uniquely? (`lem:rankq`).
+
+    It is below the rank of a generic tensor, ``⌈C(p+3, 4)/p⌉`` but for p = 3, 4, 5.
 
     Examples
     --------
     >>> bool(tensor_identifiable(8, 4)), bool(tensor_identifiable(9, 4))
     (False, True)
     """
-    bound = _unique_rank_bound(n_features)
-    good = rank <= bound and not (n_features == 4 and rank == 8)
-    exception = " and q ≠ 8" if n_features == 4 else ""
-    return Verdict(good, "Lemma 4.1 (lem:rankq)", f"q = {rank} ≤ {bound}{exception}")
+    return _below_generic_rank(rank, n_features, "Lemma 4.1 (lem:rankq)", "q")
 
 
 def joint_identifiable(n_background: int, n_foreground: int, n_features: int) -> Verdict:
-    """Is the joint decomposition of κ₄(y) and κ₄(x) unique? (`prop:iden_cica_tensor`)."""
-    total = n_background + n_foreground
-    inner = tensor_identifiable(total, n_features)
-    return Verdict(
-        inner.identifiable,
-        "Proposition 4.2 (prop:iden_cica_tensor)",
-        inner.bound.replace(f"q = {total}", f"r + l = {total}").replace("q ≠", "r + l ≠"),
-    )
+    """Is the joint decomposition of κ₄(y) and κ₄(x) unique? (`prop:iden_cica_tensor`).
+
+    It is where that of κ₄(x), of rank r + ℓ, is.
+    """
+    statement = "Proposition 4.2 (prop:iden_cica_tensor)"
+    return _below_generic_rank(n_background + n_foreground, n_features, statement, "r + l")
 
 
 def proportional_identifiable(n_background: int, n_foreground: int, n_features: int) -> Verdict:
@@ -222,13 +237,14 @@ def proportional_identifiable(n_background: int, n_foreground: int, n_features: 
 
     Holds when ``max{⌈r/ℓ⌉/p + ℓ, r} < C(p+3, 4)/p``: weaker than what two free sets of weights need.
     """
-    r, l, p = n_background, n_foreground, n_features  # noqa: E741 - the paper's names
+    r, l, p = n_background, max(n_foreground, 1), n_features  # noqa: E741 - the paper's names
     # both sides times p, to stay in whole numbers
     left, right = max(-(-r // l) + l * p, r * p), _quartics(p)
     return Verdict(
         left < right,
         "Proposition 4.3 (prop: new identifiability)",
-        f"max(⌈r/l⌉ + l·p, r·p) = {left} < C(p+3, 4) = {right}",
+        f"max(⌈r/l⌉ + l·p, r·p) < C(p+3, 4) = {right}",
+        f"the maximum is {left}",
     )
 
 
@@ -241,9 +257,10 @@ def algorithm_identifiable(n_background: int, n_foreground: int, n_features: int
     statement = "Proposition 4.5 (prop:iden_alg2)"
     if n_features == 4:
         good = total <= 9 and 8 not in (n_background, n_foreground)
-        return Verdict(good, statement, f"r + l = {total} ≤ 9, r ≠ 8 and l ≠ 8")
+        value = f"r = {n_background} and l = {n_foreground}"
+        return Verdict(good, statement, "r + l ≤ 9, r ≠ 8 and l ≠ 8", value)
     most = n_packed(n_features)
-    return Verdict(total <= most, statement, f"r + l = {total} ≤ p(p+1)/2 = {most}")
+    return Verdict(total <= most, statement, f"r + l ≤ p(p+1)/2 = {most}", f"r + l = {total}")
 
 
 def spm_identifiable(n_background: int, n_features: int) -> Verdict:
@@ -255,12 +272,22 @@ def spm_identifiable(n_background: int, n_features: int) -> Verdict:
     return Verdict(
         n_background <= most,
         "subspace power method (Kileel and Pereira, arXiv:1912.04007)",
-        f"r = {n_background} ≤ p(p−1)/2 = {most}",
+        f"r ≤ p(p−1)/2 = {most}",
+        f"r = {n_background}",
     )
 
 
-def check_ranks(n_background: int, n_foreground: int, n_features: int) -> None:
+def check_ranks(
+    n_background: int, n_foreground: int, n_features: int, *, proportional: bool = False
+) -> None:
     """Refuse ranks that cannot be computed; warn of ranks that may not be unique.
+
+    Parameters
+    ----------
+    n_background, n_foreground, n_features : int
+        r, ℓ and p.
+    proportional : bool
+        Whether λ′ is proportional to λ, for which a weaker bound suffices.
 
     Raises
     ------
@@ -285,12 +312,13 @@ def check_ranks(n_background: int, n_foreground: int, n_features: int) -> None:
     verdicts = (
         spm_identifiable(n_background, n_features),
         algorithm_identifiable(n_background, n_foreground, n_features),
-        joint_identifiable(n_background, n_foreground, n_features),
+        (proportional_identifiable if proportional else joint_identifiable)(
+            n_background, n_foreground, n_features
+        ),
     )
-    broken = "; ".join(f"{v.statement} asks for {v.bound}" for v in verdicts if not v)
+    broken = "; ".join(f"{v.statement} needs {v.bound}, but {v.value}" for v in verdicts if not v)
     if broken:
-        warnings.warn(
+        warn_user(
             f"the patterns may not be unique: {broken}. Lower n_background or n_foreground.",
             IdentifiabilityWarning,
-            stacklevel=3,
         )

@@ -6,8 +6,10 @@ Messages say what came, what is needed and what to do about it.
 from __future__ import annotations
 
 import numbers
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_covariance_rank",
+    "check_dataset",
     "check_matrix",
     "check_n_rows",
     "check_patterns",
@@ -27,8 +30,10 @@ __all__ = [
     "check_same_features",
     "check_scale",
     "check_symmetric_tensor",
+    "check_variation",
     "generator",
     "warn_delicate",
+    "warn_user",
 ]
 
 
@@ -42,6 +47,17 @@ class PatternWarning(UserWarning):
 
 class DelicateDataWarning(UserWarning):
     """The data can be fitted, but something about them limits what the fit can say."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller's own code, however deep in the library the doubt arose."""
+    package = str(Path(__file__).parent)
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith(package) or "sklearn" in frame.f_code.co_filename
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _listing(names: Iterable[Any], most: int = 5) -> str:
@@ -124,6 +140,27 @@ def check_matrix(X: object, name: str, *, n_features: int | None = None) -> np.n
     return matrix
 
 
+def check_dataset(data: Any, name: str) -> None:
+    """Refuse what no conversion to numbers should be tried on, by the dataset's name."""
+    kind = getattr(getattr(data, "dtype", None), "kind", "f")
+    if kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {name} holds complex numbers. Pass real ones, such as "
+            "their real parts or magnitudes."
+        )
+    if kind in "USM":
+        raise ValueError(
+            f"{name} holds text or dates (dtype {data.dtype}), but numbers are needed. Convert it "
+            "first, or drop the columns that are no measurements."
+        )
+    shape = getattr(data, "shape", None)
+    if shape is not None and len(shape) == 2 and shape[0] == 1 and shape[1] > 0:
+        raise ValueError(
+            f"{name} has 1 sample(s), but at least 2 rows are needed to see any variation. Rows are "
+            "samples and columns are variables: transpose it if they are swapped."
+        )
+
+
 def check_symmetric_tensor(tensor: object) -> np.ndarray:
     """A ``p × p × p × p`` array that no permutation of its indices changes."""
     array = np.asarray(tensor)
@@ -164,46 +201,64 @@ def check_patterns(vectors: object, name: str) -> np.ndarray:
 
 def check_same_features(
     names: np.ndarray | None,
-    background_names: np.ndarray | None,
+    other_names: np.ndarray | None,
     n_features: int,
-    n_background_features: int,
+    n_other: int,
+    *,
+    name: str = "X",
+    other: str = "background",
 ) -> None:
-    """Foreground and background measure the same variables in the same order."""
-    if n_features != n_background_features:
-        raise ValueError(
-            f"background has {n_background_features} features but X has {n_features}. "
-            "Both must measure the same variables in the same order; keep the common ones, "
-            "e.g. background = background[X.columns] for data frames."
-        )
-    if (names is None) != (background_names is None):
-        named, bare = ("X", "background") if background_names is None else ("background", "X")
-        warnings.warn(
-            f"{named} has feature names but {bare} has none, so their order could not be compared. "
-            f"Pass both as data frames, or both as arrays.",
-            DelicateDataWarning,
-            stacklevel=4,
-        )
-    if names is None or background_names is None or list(names) == list(background_names):
+    """Two datasets, or a model and a dataset, are over the same variables in the same order."""
+    if names is None or other_names is None:
+        if n_features != n_other:
+            raise ValueError(
+                f"{other} has {n_other} features but {name} has {n_features}. "
+                "Both must measure the same variables in the same order; keep the common ones."
+            )
+        given = other_names if names is None else names
+        if given is not None and isinstance(given[0], str):
+            named, bare = (name, other) if other_names is None else (other, name)
+            warn_user(
+                f"{named} has feature names but {bare} has none, so their order could not be "
+                "compared. Pass both with names, or both without.",
+                DelicateDataWarning,
+            )
         return
-    if set(names) == set(background_names):
+    if list(names) == list(other_names):
+        return
+    if set(names) == set(other_names) and n_features == n_other:
         raise ValueError(
-            "background has the features of X in another order. "
-            "Reorder them: background = background[X.columns] (data frames), or sort both files' "
-            "columns alike."
+            f"{other} has the features of {name} in another order. Reorder its columns, e.g. "
+            "background = background[X.columns] for data frames."
         )
-    absent = [name for name in names if name not in set(background_names)]
-    extra = [name for name in background_names if name not in set(names)]
+    absent = [str(label) for label in names if label not in set(other_names)]
+    extra = [str(label) for label in other_names if label not in set(names)]
     raise ValueError(
-        f"background and X have different features: missing from the background: "
-        f"{_listing(absent) or 'none'}; only in the background: {_listing(extra) or 'none'}. "
+        f"{other} and {name} have different features: missing from {other}: "
+        f"{_listing(absent) or 'none'}; only in {other}: {_listing(extra) or 'none'}. "
         "Keep the common ones, in one order."
     )
 
 
+def check_variation(X: np.ndarray, background: np.ndarray | None) -> None:
+    """Refuse a foreground that does not vary, and numbers whose fourth powers leave floating point."""
+    if not np.ptp(X, axis=0).any():
+        raise ValueError(
+            "X does not vary: all its rows are equal. There is no pattern to be found."
+        )
+    for name, rows in (("X", X), ("background", background)):
+        reach = 0.0 if rows is None else float(np.abs(rows - rows[0]).max())
+        if reach > 0 and not 1e-30 < reach < 1e30:
+            raise ValueError(
+                f"{name} varies over {reach:.0e}, and fourth cumulants of such numbers leave the range "
+                "of floating point. Divide both datasets by one common factor of that size."
+            )
+
+
 def warn_delicate(X: np.ndarray, background: np.ndarray | None, names: np.ndarray | None) -> None:
     """Name what limits a fit of otherwise legitimate data."""
-    labels = np.arange(X.shape[1]) if names is None else names
     n, p = X.shape
+    labels = np.array([f"x{i}" for i in range(p)], dtype=object) if names is None else names
     still = np.ptp(X, axis=0) == 0
     if still.any():
         _delicate(
@@ -215,13 +270,13 @@ def warn_delicate(X: np.ndarray, background: np.ndarray | None, names: np.ndarra
         if silent.any():
             _delicate(
                 f"{silent.sum()} variable(s) vary in X but not in the background "
-                f"({_listing(labels[silent])}): any pattern on them has an unbounded contrast ratio."
+                f"({_listing(labels[silent])}): patterns on them have an unbounded contrast ratio."
             )
     for name, rows in (("X", n), ("background", p + 1 if background is None else len(background))):
         if rows <= p:
             _delicate(
-                f"{name} has {rows} rows for {p} variables, so its covariance is singular. "
-                "Fewer principal components (n_pcs) or more rows make the fit steadier."
+                f"{name} has {rows} rows for {p} variables: patterns follow so few rows closely. "
+                "More rows, or fewer principal components (n_pcs), make the fit steadier."
             )
 
 
@@ -241,4 +296,4 @@ def check_covariance_rank(
 
 
 def _delicate(message: str) -> None:
-    warnings.warn(message, DelicateDataWarning, stacklevel=4)
+    warn_user(message, DelicateDataWarning)

@@ -10,17 +10,15 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.optimize import nnls
 
 from contrica.contrast._deflation import shared_weights
 from contrica.contrast._ratio import contrast_ratio
 from contrica.cumulants import Cumulants, Estimate, cumulants
 from contrica.decompositions import Decomposition, htd, spm
+from contrica.metrics import match_patterns
 from contrica.operators import relative_norm
 from contrica.ranks import check_ranks
-from contrica.symmetric import svec, svec_outer
-from contrica.validation import PatternWarning, check_count, check_matrix
+from contrica.validation import PatternWarning, check_count, check_matrix, warn_user
 
 __all__ = [
     "BackgroundScale",
@@ -57,11 +55,24 @@ class BackgroundScale(NamedTuple):
     shared_weights: np.ndarray
 
     @property
+    def logarithms(self) -> np.ndarray:
+        """``¼ log|λ′_i / λ_i|``: each pattern's estimate of log γ, whatever its sign."""
+        sizes = np.abs(_ratios(self.shared_weights, self.background.weights))
+        return np.log(np.maximum(sizes, np.finfo(float).tiny)) / 4
+
+    @property
     def spread(self) -> float:
-        """Mean distance of the ``¼ log|λ′_i / λ_i|``, the estimates of log γ, from their median."""
-        ratios = np.abs(self.shared_weights / self.background.weights)
-        logs = np.log(np.maximum(ratios, np.finfo(float).tiny)) / 4
-        return float(np.mean(np.abs(logs - np.median(logs))))
+        """Mean distance of the `logarithms` from their median."""
+        return _spread(self.logarithms)
+
+
+def _ratios(shared: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """``λ′_i / λ_i``; 0 for a pattern that has no weight in the background."""
+    return np.divide(shared, weights, out=np.zeros_like(shared), where=weights != 0)
+
+
+def _spread(values: np.ndarray) -> float:
+    return float(np.mean(np.abs(values - np.median(values)))) if values.size else 0.0
 
 
 def background_scale(
@@ -101,18 +112,17 @@ def background_scale(
     ----------
     Wang, Maraj and Seigal, Theorem `thm: unique gamma`.
     """
-    check_ranks(n_background, n_foreground, fore.n_features)
+    check_ranks(n_background, n_foreground, fore.n_features, proportional=True)
     background = spm(back.fourth, n_background, rng=rng, max_iter=max_iter, tol=tol)
     shared = shared_weights(fore.fourth, background.vectors, n_background + n_foreground, deflation)
-    ratios = shared / background.weights
-    power = float(np.median(ratios))
+    ratios = _ratios(shared, background.weights)
+    power = float(np.median(ratios)) if ratios.size else 0.0
     if power <= 0:
-        warnings.warn(
+        warn_user(
             f"{np.sum(ratios <= 0)} of {ratios.size} background patterns have weights of opposite "
-            "sign in foreground and background, so no background_scale fits: 0 is used, which "
-            "subtracts nothing. Give background_scale, or use ContrastiveICA.",
+            "sign in foreground and background, or none, so no background_scale fits: 0 is used, "
+            "which subtracts nothing. Give background_scale, or use ContrastiveICA.",
             PatternWarning,
-            stacklevel=2,
         )
     estimates = np.where(ratios > 0, np.abs(ratios), np.nan) ** 0.25
     return BackgroundScale(max(power, 0.0) ** 0.25, estimates, background, shared)
@@ -210,11 +220,11 @@ class Proportionality(NamedTuple):
     Attributes
     ----------
     p_value : float
-        Share of simulated spreads at least as large as the one seen; small speaks against z′ = γ z.
+        Share of null spreads at least as large as the one seen; small speaks against z′ = γ z.
     spread : float
-        Mean absolute deviation of the estimates of log γ from their median.
+        Mean distance of the estimates of log γ from their median.
     null : ndarray of shape (n_simulations,)
-        The spreads under simulated proportionality.
+        The spreads that sampling noise alone gives.
     scale : BackgroundScale
         γ and each pattern's estimate of it.
     """
@@ -238,11 +248,11 @@ def proportionality_test(
 ) -> Proportionality:
     """Test whether one scale γ carries every background pattern into the foreground.
 
-    The paper suggests to see whether the estimates of γ agree over i. How far they spread when
-    they should agree depends on the sample, so the spread is compared with that of simulated data
-    that *are* proportional: ``x* = γ y* + B s*``, with ``y*`` rows drawn anew from the background,
-    ``γ`` and ``B`` as fitted by Algorithm 3, and ``s*`` independent sources of the fitted variances
-    and fourth cumulants (the rest of the foreground's covariance is filled up by Gaussian noise).
+    The paper suggests to see whether the estimates of γ agree over i. How far they spread when they
+    should agree depends on the sample, so the null is simulated: rows of both datasets are drawn
+    anew, the patterns found again and matched, and the spread of ``log γ*_i − log γ_i`` is taken.
+    These deviations are sampling noise and nothing else, whether or not the γ_i differ, so they show
+    the spread of estimates of one common γ.
 
     Parameters
     ----------
@@ -251,7 +261,7 @@ def proportionality_test(
     n_background, n_foreground : int
         The ranks r ≥ 2 and ℓ.
     rng : numpy.random.Generator
-        Source of the simulations and of the subspace power method's starts.
+        Source of the draws and of the subspace power method's starts.
     n_simulations : int
         The smallest p-value that can come out is ``1 / (n_simulations + 1)``.
     estimate, deflation
@@ -276,60 +286,24 @@ def proportionality_test(
         )
 
     seen = scale_of(X, background)
-    fore, back = cumulants(X, estimate), cumulants(background, estimate)
-    fit = proportional_contrast(fore, back, n_foreground, background_scale=seen.scale)
-    simulate = _NullModel(fore, back, fit)
     null = np.empty(n_simulations)
     with warnings.catch_warnings():
-        # What is doubtful about a simulated fit is no news to the user.
-        warnings.simplefilter("ignore", PatternWarning)
+        # What is doubtful about a fit to redrawn rows is no news to the user.
+        warnings.simplefilter("ignore")
         for i in range(n_simulations):
-            drawn = background[rng.integers(len(background), size=len(background))]
-            null[i] = scale_of(simulate(background, len(X), rng), drawn).spread
+            again = scale_of(_redrawn(X, rng), _redrawn(background, rng))
+            null[i] = _spread(_deviations(again, seen))
             logger.info("proportionality test: %d of %d simulations", i + 1, n_simulations)
     p_value = (1 + np.sum(null >= seen.spread)) / (1 + n_simulations)
     return Proportionality(float(p_value), seen.spread, null, seen)
 
 
-class _NullModel:
-    """Draws foregrounds in which the background is exactly proportional."""
-
-    # Kurtosis that a simulated source may have at most: beyond, n rows would not show it.
-    MAX_KURTOSIS = 50.0
-
-    def __init__(self, fore: Cumulants, back: Cumulants, fit: Proportional) -> None:
-        self.scale = fit.scale
-        self.vectors = fit.foreground.vectors
-        excess = fore.covariance - fit.scale**2 * back.covariance
-        variances = nnls(svec_outer(self.vectors), svec(excess))[0]
-        # A fourth cumulant ν needs a variance of at least √(|ν|/2) if negative, else of √(ν/max).
-        limit = np.where(fit.foreground.weights < 0, 2.0, self.MAX_KURTOSIS)
-        self.deviations = np.sqrt(
-            np.maximum(variances, np.sqrt(np.abs(fit.foreground.weights) / limit))
-        )
-        self.kurtosis = fit.foreground.weights / np.maximum(self.deviations, 1e-300) ** 4
-        left = excess - (self.vectors * self.deviations**2) @ self.vectors.T
-        values, axes = eigh(left)
-        self.noise = axes * np.sqrt(np.maximum(values, 0.0))
-
-    def __call__(self, background: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        rows = background[rng.integers(len(background), size=n)]
-        sources = np.column_stack([_source(k, n, rng) for k in self.kurtosis])
-        gaussian = rng.standard_normal((n, self.noise.shape[1]))
-        return (
-            self.scale * rows
-            + (sources * self.deviations) @ self.vectors.T
-            + gaussian @ self.noise.T
-        )
+def _redrawn(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return rows[rng.integers(len(rows), size=len(rows))]
 
 
-def _source(kurtosis: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws of mean 0, variance 1 and the given excess kurtosis ≥ −2."""
-    gaussian = rng.standard_normal(n)
-    if kurtosis < 0:
-        # ±c plus Gaussian: κ₄ = −2c⁴
-        square = min(np.sqrt(-kurtosis / 2), 1.0)
-        return np.sqrt(square) * rng.choice([-1.0, 1.0], n) + np.sqrt(1 - square) * gaussian
-    # Gaussian switched on with probability π: excess kurtosis 3/π − 3
-    share = 3 / (kurtosis + 3)
-    return gaussian * (rng.random(n) < share) / np.sqrt(share)
+def _deviations(again: BackgroundScale, seen: BackgroundScale) -> np.ndarray:
+    """Differences of the estimates of log γ, pattern by matched pattern."""
+    few, many = sorted((again, seen), key=lambda scale: scale.background.weights.size)
+    match = match_patterns(many.background.vectors, few.background.vectors)
+    return many.logarithms[match.order] - few.logarithms

@@ -6,14 +6,14 @@ Write ``M = Mat(κ₄(x))`` and ``A_i = vec(a_i a_iᵀ)``.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 
-from contrica.eigen import top_eigenpairs
+from contrica.eigen import Eigenpairs, top_eigenpairs
 from contrica.operators import PackedTensor, RankOneSum, TensorOperator
-from contrica.validation import PatternWarning, check_choice
+from contrica.symmetric import n_packed
+from contrica.validation import PatternWarning, check_choice, warn_user
 
 __all__ = ["DEFLATIONS", "shared_weights"]
 
@@ -22,13 +22,26 @@ __all__ = ["DEFLATIONS", "shared_weights"]
 WILD = 3.0
 
 
+def _present(pairs: Eigenpairs, vectors: np.ndarray) -> tuple[Eigenpairs, np.ndarray]:
+    """The pairs that are not zero to rounding, and which vectors can have a share in the tensor.
+
+    A sample tensor has full rank and every vector may. An exact one whose rank falls short of the
+    pairs asked for lacks some pattern: a vector outside its column space has λ′ = 0.
+    """
+    exact = pairs.significant()
+    if exact.values.size == pairs.values.size:
+        return exact, np.ones(vectors.shape[1], dtype=bool)
+    return exact, exact.contain(vectors)
+
+
 def thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
     """Each vector by itself: ``λ′_i = 1 / (A_iᵀ V D⁻¹ Vᵀ A_i)``, ``V D Vᵀ ≈ M`` thin of rank r + ℓ.
 
-    The formula in the proof of `prop:iden_alg2`: the only multiple of ``A_i A_iᵀ`` whose subtraction
-    lowers the rank of M.
+    The formula in the proof of `prop:iden_alg2`: the only multiple of ``A_i A_iᵀ`` whose
+    subtraction lowers the rank of M.
     """
-    return top_eigenpairs(fore, rank).significant().subtractable_weights(vectors)
+    pairs, present = _present(top_eigenpairs(fore, rank), vectors)
+    return np.where(present, pairs.subtractable_weights(vectors), 0.0)
 
 
 def closed_form(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
@@ -36,16 +49,19 @@ def closed_form(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndar
 
     The matrix form in the proof of `thm: unique gamma`, from Lemma `lem:unique_C`.
     """
-    form = top_eigenpairs(fore, rank).significant().inverse_form(vectors)
-    return np.diag(np.linalg.pinv(form, hermitian=True))
+    pairs, present = _present(top_eigenpairs(fore, rank), vectors)
+    weights = np.zeros(vectors.shape[1])
+    form = pairs.inverse_form(vectors[:, present])
+    weights[present] = np.diag(np.linalg.pinv(form, hermitian=True))
+    return weights
 
 
 def sequential(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
     """One vector after another, each subtraction followed by a new full-rank decomposition.
 
-    How the authors ran it: M starts at its numerical rank, and every subtraction lowers it by one.
+    How the authors ran it: M starts at full rank, and every subtraction lowers it by one.
     """
-    return _one_after_another(fore, vectors, None)
+    return _one_after_another(fore, vectors, n_packed(fore.n_features))
 
 
 def sequential_thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
@@ -53,16 +69,16 @@ def sequential_thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.
     return _one_after_another(fore, vectors, rank)
 
 
-def _one_after_another(fore: TensorOperator, vectors: np.ndarray, rank: int | None) -> np.ndarray:
+def _one_after_another(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
     rest: TensorOperator = PackedTensor(fore.flatten(), fore.n_features)
-    if rank is None:
-        rank = top_eigenpairs(rest).significant().values.size
-    weights = np.empty(vectors.shape[1])
+    weights = np.zeros(vectors.shape[1])
     for i in range(vectors.shape[1]):
         vector = vectors[:, i : i + 1]
-        pairs = top_eigenpairs(rest, max(rank - i, 1)).significant()
-        weights[i] = pairs.subtractable_weights(vector)[0]
-        rest = rest - RankOneSum(weights[i : i + 1], vector)
+        pairs, present = _present(top_eigenpairs(rest, max(rank, 1)), vector)
+        if present[0]:
+            weights[i] = pairs.subtractable_weights(vector)[0]
+            rest = rest - RankOneSum(weights[i : i + 1], vector)
+            rank -= 1
     return weights
 
 
@@ -115,11 +131,10 @@ def shared_weights(
     weights = DEFLATIONS[deflation](fore, vectors, rank)
     wild = ~(np.abs(weights) <= WILD * np.sqrt(fore.squared_norm()))
     if wild.any():
-        warnings.warn(
+        warn_user(
             f"{wild.sum()} of {weights.size} shared weights exceed {WILD:g} times the norm of the whole "
             "fourth cumulant of the foreground: noise rather than patterns. "
             'Lower n_background, or use deflation="least_squares".',
             PatternWarning,
-            stacklevel=3,
         )
     return weights

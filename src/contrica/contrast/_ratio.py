@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from contrica.cumulants import Cumulants
-from contrica.validation import PatternWarning
+from contrica.validation import PatternWarning, warn_user
 
 __all__ = ["contrast_ratio"]
 
@@ -43,11 +41,9 @@ def contrast_ratio(vectors: np.ndarray, fore: Cumulants, back: Cumulants) -> np.
     floor = max(back.n_samples, back.n_features) * np.finfo(float).eps * scale
     floored = below < floor
     if floored.any():
-        warnings.warn(
-            f"the background does not vary along pattern(s) "
-            f"{', '.join(map(str, np.flatnonzero(floored) + 1))} of {below.size} (by weight): their "
+        warn_user(
+            f"the background does not vary along {floored.sum()} of {below.size} patterns found: their "
             "contrast ratio is unbounded, and they are ordered by foreground variance.",
             PatternWarning,
-            stacklevel=3,
         )
     return np.maximum(above, 0.0) / np.maximum(below, floor)

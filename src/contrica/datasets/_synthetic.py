@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch
 
-from contrica.validation import check_count
+from contrica.validation import check_choice, check_count
 
 __all__ = ["make_four_clusters", "make_synthetic"]
 
@@ -114,8 +114,7 @@ def make_four_clusters(
     >>> sorted(set(make_four_clusters(100, random_state=0).labels.tolist()))
     [0, 1, 2, 3]
     """
-    if design not in ("figure", "text"):
-        raise ValueError(f'design={design!r} is not known. Choose "figure" or "text".')
+    check_choice("design", design, ("figure", "text"))
     rng = np.random.default_rng(random_state)
     n = check_count("n_samples", n_samples)
     low = rng.beta(2, 5, size=(n, 2))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from contrica.decompositions._result import Decomposition, canonical
-from contrica.eigen import Eigenpairs, top_eigenpairs
+from contrica.eigen import top_eigenpairs
 from contrica.operators import TensorOperator, as_operator
-from contrica.validation import PatternWarning, check_rank
+from contrica.symmetric import n_packed
+from contrica.validation import PatternWarning, check_rank, warn_user
 
 __all__ = ["TIE_GAP", "htd", "htd_error_bound"]
 
@@ -63,32 +62,43 @@ def htd(
     """
     operator = as_operator(operator)
     rank = check_rank(rank, operator.n_features)
-    pairs = top_eigenpairs(operator, rank)
-    fits, axes = np.linalg.eigh(pairs.matrices())
+    # one more than asked for, to see whether the last term is tied with the first left out
+    pairs = top_eigenpairs(operator, min(rank + 1, n_packed(operator.n_features)))
+    values, matrices = pairs.values[:rank], pairs.matrices()[:rank]
+    fits, axes = np.linalg.eigh(matrices)
     best = np.abs(fits).argmax(axis=1)
     each = np.arange(rank)
-    weights = pairs.values * fits[each, best] ** 2
-    _warn_of_ties(pairs, np.argsort(np.argsort(-np.abs(weights), kind="stable")), tie_gap)
+    weights = values * fits[each, best] ** 2
+    _warn_of_ties(pairs.values, np.argsort(-np.abs(weights), kind="stable"), tie_gap)
     return canonical(weights, axes[each, :, best].T)
 
 
-def _warn_of_ties(pairs: Eigenpairs, position: np.ndarray, tie_gap: float) -> None:
-    """Name the terms, as numbered in the result, whose eigenvalues coincide."""
-    order = np.argsort(pairs.values)
-    values = pairs.values[order]
-    larger = np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
-    tied = np.diff(values) < tie_gap * larger
+def _warn_of_ties(values: np.ndarray, order: np.ndarray, tie_gap: float) -> None:
+    """Name the terms, as ``order`` numbers them in the result, whose eigenvalues coincide."""
+    rank = order.size
+    names = np.full(values.size, "the first one left out", dtype=object)
+    names[order] = [str(i) for i in range(1, rank + 1)]
+    ascending = np.argsort(values)
+    ordered = values[ascending]
+    larger = np.maximum(np.abs(ordered[1:]), np.abs(ordered[:-1]))
+    tied = np.diff(ordered) < tie_gap * larger
     if not tied.any():
         return
     # consecutive ties make one group
     labels = np.concatenate([[0], np.cumsum(~tied)])
-    groups = sorted(sorted(position[order[labels == g]] + 1) for g in np.unique(labels))
-    named = "; ".join(", ".join(map(str, group)) for group in groups if len(group) > 1)
-    warnings.warn(
-        f"HTD terms with tied eigenvalues (closer than tie_gap={tie_gap:g}, relatively): {named}. "
+    rest = values.size + 1  # sorts the term left out last
+    groups = sorted(
+        sorted(
+            names[ascending[labels == g]], key=lambda name: int(name) if name.isdigit() else rest
+        )
+        for g in np.unique(labels)
+        if np.sum(labels == g) > 1
+    )
+    warn_user(
+        f"HTD terms with tied eigenvalues (closer than tie_gap={tie_gap:g}, relatively): "
+        f"{'; '.join(', '.join(group) for group in groups)}. "
         "The vectors of tied terms are determined only as a group, not one by one.",
         PatternWarning,
-        stacklevel=3,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from contrica.decompositions._result import Decomposition, canonical
 from contrica.eigen import Eigenpairs, top_eigenpairs
 from contrica.operators import TensorOperator, as_operator
 from contrica.symmetric import smat, svec_outer
-from contrica.validation import PatternWarning, check_count, check_rank
+from contrica.validation import PatternWarning, check_count, check_rank, warn_user
 
 __all__ = ["spm"]
 
@@ -29,12 +28,14 @@ CLASH = 1e-3
 # Rounds without a new component before an exact tensor is taken for an inexact one.
 MAX_EMPTY_ROUNDS = 20
 # With fewer, the vectors found of a noisy tensor begin to depend on the generator.
-STARTS_PER_VECTOR = 5
+STARTS_PER_VECTOR = 3
 # Power steps before Newton steps, which cost far more each, take over.
 POWER_STEPS = 60
 # Every so many power steps, starts this close to each other, which are on their way to one
 # maximiser, are merged.
 MERGE_EVERY = 15
+# Batches of starts in one round at most.
+MAX_BATCHES = 8
 NEAR_COSINE = 0.99
 # The power step's shift x ← P(x xᵀ) x + shift · x, which keeps it from overshooting.
 SHIFT = 0.3
@@ -114,34 +115,31 @@ def spm(
     vectors = np.empty((operator.n_features, 0))
     exact, n_empty, n_iter, last_step = False, 0, 0, 0.0
     while vectors.shape[1] < rank and n_empty < 2 * MAX_EMPTY_ROUNDS:
-        starts = _unit(rng.standard_normal((operator.n_features, n_starts)))
-        climb = _deflated(pairs, vectors).climb(starts, max_iter, tol)
-        found = climb.distinct(vectors)
-        polished = whole.climb(found.points, max_iter, tol, power_steps=0)
+        climb = _maximisers(_deflated(pairs, vectors), n_starts, max_iter, tol, rng)
+        found = climb.take(_distinct(climb.points, vectors))
+        polished = whole.climb(found.points, max_iter, tol)
         n_iter += climb.n_iter + polished.n_iter
         new = _true_components(pairs, vectors, polished)
         exact |= new.size > 0
         # All terms of an exact tensor reach f = 1, so a round that finds none of them is repeated.
         if not new.size and (not exact or n_empty >= MAX_EMPTY_ROUNDS):
-            new = _better_half(found.heights)
+            new = np.arange(_n_upper(found.heights))
         n_empty = 0 if new.size else n_empty + 1
         vectors = _append(vectors, polished.points[:, new], found.points[:, new], rank)
         last_step = max(last_step, polished.steps[new].max(initial=0.0))
         logger.info("subspace power method: %d of %d patterns", vectors.shape[1], rank)
     if vectors.shape[1] < rank:
-        warnings.warn(
+        warn_user(
             f"subspace power method: {vectors.shape[1]} of {rank} patterns were found; "
             f"{2 * MAX_EMPTY_ROUNDS} rounds of {n_starts} starts showed no other. Lower the rank "
             "(n_background) or raise n_starts.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     if last_step > tol:
-        warnings.warn(
+        warn_user(
             f"subspace power method: the last step was {last_step:.2g} where tol={tol:.2g} was "
             f"asked for, after max_iter={max_iter} steps. Raise max_iter or lower the rank.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return canonical(pairs.subtractable_weights(vectors), vectors, n_iter)
 
@@ -151,11 +149,10 @@ def _leading_pairs(operator: TensorOperator, rank: int | None, rank_tol: float) 
         return top_eigenpairs(operator).significant(rank_tol)
     pairs = top_eigenpairs(operator, check_rank(rank, operator.n_features)).significant()
     if pairs.values.size < rank:
-        warnings.warn(
+        warn_user(
             f"the tensor has rank {pairs.values.size} to rounding, so fewer than the {rank} patterns "
             "asked for are returned. Lower the rank (n_background).",
             PatternWarning,
-            stacklevel=3,
         )
     return pairs
 
@@ -189,11 +186,19 @@ class _Climb(NamedTuple):
     steps: np.ndarray
     n_iter: int
 
-    def distinct(self, taken: np.ndarray) -> _Climb:
-        """The maximisers, each once and none of ``taken``, the highest first."""
-        order = np.argsort(-self.heights, kind="stable")
-        order = order[_distinct(self.points[:, order], taken)]
-        return _Climb(self.points[:, order], self.heights[order], self.steps[order], self.n_iter)
+    def joined(self, other: _Climb) -> _Climb:
+        """Both lists in one, the highest first."""
+        both = _Climb(
+            np.hstack([self.points, other.points]),
+            np.concatenate([self.heights, other.heights]),
+            np.concatenate([self.steps, other.steps]),
+            self.n_iter + other.n_iter,
+        )
+        return both.take(np.argsort(-both.heights, kind="stable"))
+
+    def take(self, which: np.ndarray | list[int]) -> _Climb:
+        """Some of the points."""
+        return _Climb(self.points[:, which], self.heights[which], self.steps[which], self.n_iter)
 
 
 class _Subspace:
@@ -211,16 +216,18 @@ class _Subspace:
     def heights(self, points: np.ndarray) -> np.ndarray:
         return np.sum(self._images(points)[1] ** 2, axis=0)
 
-    def climb(
-        self, points: np.ndarray, max_iter: int, tol: float, power_steps: int = POWER_STEPS
-    ) -> _Climb:
-        """Advance all points together until their Newton steps are shorter than ``tol``."""
-        for step in range(1, power_steps + 1):
+    def approach(self, points: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Power steps from all points together; those on one way, or on the way to a known one, merge."""
+        for step in range(1, POWER_STEPS + 1):
             images, coordinates = self._images(points)
             points = _unit(np.einsum("kin,kn->in", images, coordinates) + SHIFT * points)
             if step % MERGE_EVERY == 0:
                 # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
-                points = points[:, _distinct(points, points[:, :0], NEAR_COSINE)]
+                points = points[:, _distinct(points, known, NEAR_COSINE)]
+        return points
+
+    def climb(self, points: np.ndarray, max_iter: int, tol: float) -> _Climb:
+        """Newton steps from all points together until they are shorter than ``tol``."""
         points = points.copy()
         steps = np.full(points.shape[1], np.inf)
         active = np.arange(points.shape[1])
@@ -229,7 +236,7 @@ class _Subspace:
             points[:, active], steps[active] = self._newton_step(points[:, active])
             active = active[steps[active] > tol]
             n_iter += 1
-        return _Climb(points, self.heights(points), steps, n_iter + power_steps)
+        return _Climb(points, self.heights(points), steps, n_iter)
 
     def _newton_step(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One ascent step of ``φ = f/4`` on the sphere for every point.
@@ -259,6 +266,33 @@ class _Subspace:
         reached[0] += 1e-14  # at the top all are equal to rounding: keep the Newton step
         best = reached.argmax(axis=0)
         return np.choose(best, candidates), lengths
+
+
+def _n_upper(heights: np.ndarray) -> int:
+    """How many of a noisy round's maximisers are taken: the higher half, lest noise come early."""
+    return (heights.size + 1) // 2
+
+
+def _maximisers(
+    subspace: _Subspace, n_starts: int, max_iter: int, tol: float, rng: np.random.Generator
+) -> _Climb:
+    """Local maximisers of f, the highest first, from batches of starts until the list settles.
+
+    It has settled when a batch adds nothing to its upper part, so that what is taken of it does
+    not depend on the starts.
+    """
+    p = subspace.matrices.shape[1]
+    known = _Climb(np.empty((p, 0)), np.empty(0), np.empty(0), 0)
+    for _ in range(MAX_BATCHES):
+        starts = _unit(rng.standard_normal((p, n_starts)))
+        fresh = subspace.climb(subspace.approach(starts, known.points), max_iter, tol)
+        fresh = fresh.take(_distinct(fresh.points, known.points))
+        upper = known.heights[: _n_upper(known.heights)]
+        settled = upper.size > 0 and not np.any(fresh.heights > upper[-1])
+        known = known.joined(fresh)
+        if settled:
+            break
+    return known
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -297,11 +331,6 @@ def _true_components(pairs: Eigenpairs, vectors: np.ndarray, climb: _Climb) -> n
     while (counts := (clash & alive & alive[:, None]).sum(axis=1)[n_taken:]).any():
         alive[n_taken + np.flatnonzero(counts == counts.max())[-1]] = False
     return near[alive[n_taken:]]
-
-
-def _better_half(heights: np.ndarray) -> np.ndarray:
-    """The higher half of a noisy round's maximisers; the rest is sought again after deflation."""
-    return np.arange((heights.size + 1) // 2)
 
 
 def _append(vectors: np.ndarray, polished: np.ndarray, raw: np.ndarray, rank: int) -> np.ndarray:

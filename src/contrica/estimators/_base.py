@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from abc import abstractmethod
 from typing import Any, NamedTuple, Self
 
@@ -11,11 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from contrica.cumulants import Cumulants, cumulants
+from contrica.cumulants import Cumulants
 from contrica.decompositions import Decomposition, htd
 from contrica.estimators._background import Background
 from contrica.operators import relative_norm
-from contrica.projection import common_basis
+from contrica.projection import common_basis, project_cumulants
 from contrica.ranks import Ranks, choose_ranks
 from contrica.symmetric import fix_signs, n_packed
 from contrica.validation import (
@@ -24,10 +23,13 @@ from contrica.validation import (
     check_choice,
     check_count,
     check_covariance_rank,
+    check_dataset,
     check_rank,
     check_same_features,
     check_scale,
+    check_variation,
     warn_delicate,
+    warn_user,
 )
 
 __all__ = ["BaseContrastive", "Separation"]
@@ -95,18 +97,15 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.basis_ = common_basis(datasets, self.n_pcs)
         logger.info("cumulants of %s rows", " and ".join(str(len(rows)) for rows in datasets))
         fore, *others = (
-            cumulants(rows if self.basis_ is None else rows @ self.basis_, self.cumulant)  # type: ignore[arg-type]
+            project_cumulants(rows, self.basis_, self.cumulant)  # type: ignore[arg-type]
             for rows in datasets
         )
         self.n_pcs_ = fore.n_features
         back = others[0] if others else None
-        if back is not None:
-            check_covariance_rank(
-                np.linalg.eigvalsh(back.covariance),
-                back.n_samples,
-                0 if background is None else int(np.sum(np.ptp(background, axis=0) == 0)),
-                "background",
-            )
+        if back is not None and background is not None:
+            still = int(np.sum(np.ptp(background, axis=0) == 0)) if self.basis_ is None else 0
+            spectrum = np.linalg.eigvalsh(back.covariance)
+            check_covariance_rank(spectrum, back.n_samples, still, "background")
         logger.info("choosing ranks")
         ranks = self._choose_ranks(fore, back)
         logger.info("separating patterns, r = %d and l = %d", *ranks)
@@ -123,28 +122,30 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_scale("tol", self.tol)
 
     def _check_data(self, X: Any, background: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        names = _column_names(X)
+        check_dataset(X, "X")
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        names = getattr(self, "feature_names_in_", None)
         if isinstance(background, Background):
             background = background.data
         if background is None:
-            warnings.warn(
+            warn_user(
                 "no background was given, so nothing is contrasted: this is plain ICA of X. "
                 "Pass fit(X, background=...).",
                 DelicateDataWarning,
-                stacklevel=3,
             )
         else:
             columns = _column_names(background)
+            check_dataset(background, "background")
             background = check_array(
                 background, dtype=np.float64, ensure_min_samples=2, input_name="background"
             )
             check_same_features(names, columns, X.shape[1], background.shape[1])
-            if X.shape[1] < 2:
+            if X.shape[1] < 2 or self.n_pcs == 1:
                 raise ValueError(
-                    "X and background have 1 feature(s), but a contrast needs at least 2: with a "
-                    "single variable there is only one direction."
+                    f"X and background have {X.shape[1]} feature(s) and n_pcs={self.n_pcs!r}, but a "
+                    "contrast needs at least 2 dimensions: with one there is only one direction."
                 )
+        check_variation(X, background)
         warn_delicate(X, background, names)
         return X, background
 
@@ -157,19 +158,27 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 ("n_foreground", self.n_foreground),
             )
         )
-        ranks = choose_ranks(fore, back, l, r)
+        ranks = self._complete_ranks(fore, back, l, r)
         self.n_background_, self.n_foreground_ = ranks
         if ranks.n_foreground > 0:
             return ranks
-        warnings.warn(
+        warn_user(
             "nothing in the foreground's fourth cumulant stands out from the background's "
             "(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
             "noise, or set n_foreground.",
             PatternWarning,
-            stacklevel=3,
         )
         room = n_packed(p) - ranks.n_background
         return ranks._replace(n_foreground=max(min(self.n_components or p, room), 1))
+
+    def _complete_ranks(
+        self,
+        fore: Cumulants,
+        back: Cumulants | None,
+        n_foreground: int | None,
+        n_background: int | None,
+    ) -> Ranks:
+        return choose_ranks(fore, back, n_foreground, n_background)
 
     def _plain_ica(self, fore: Cumulants, ranks: Ranks) -> Separation:
         found = htd(fore.fourth, ranks.n_foreground)
@@ -182,11 +191,10 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         count = found.ratio.size
         wanted = count if self.n_components is None else self.n_components
         if wanted > count:
-            warnings.warn(
+            warn_user(
                 f"n_components={wanted} patterns were asked for, but n_foreground={count} were "
                 "sought: that many are returned. Raise n_foreground.",
                 PatternWarning,
-                stacklevel=3,
             )
         # NaN (no background) sorts last and stably: then the order by weight remains.
         keep = np.argsort(-found.ratio, kind="stable")[:wanted]
@@ -200,6 +208,13 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.contrast_ratio_ = found.ratio[keep]
         self.foreground_weights_ = found.foreground.weights[keep]
         self.residual_ = found.residual
+        if found.residual > 1:
+            warn_user(
+                f"the patterns leave more of the foreground's fourth cumulant than there was (residual_ "
+                f"= {found.residual:.3g}): what was subtracted for the background was not there. Do not "
+                'trust this fit; lower n_background, or use deflation="least_squares".',
+                PatternWarning,
+            )
         self.n_iter_ = max(found.n_iter, 1)
 
     @property
@@ -238,8 +253,8 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        scores = np.asarray(X, dtype=np.float64)
-        if scores.ndim != 2 or scores.shape[1] != len(self.components_):
+        scores = check_array(X, dtype=np.float64, input_name="scores")
+        if scores.shape[1] != len(self.components_):
             raise ValueError(
                 f"scores of shape {scores.shape} came, but there are {len(self.components_)} "
                 "components: pass what transform returned, (n_samples, n_components)."
@@ -262,6 +277,4 @@ def _filters(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
 def _column_names(data: Any) -> np.ndarray | None:
     columns = getattr(data, "columns", None)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return None
-    return np.asarray(columns, dtype=object)
+    return None if columns is None or len(columns) == 0 else np.asarray(columns, dtype=object)

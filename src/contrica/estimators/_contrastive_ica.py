@@ -77,7 +77,8 @@ class ContrastiveICA(BaseContrastive):
     mean_ : ndarray of shape (n_features,)
         Mean of the foreground.
     residual_ : float
-        Relative norm of what of κ₄(x) the patterns leave unexplained.
+        Norm of what all patterns together leave of κ₄(x), over the norm of κ₄(x). Above 1 the
+        subtraction of the background added more than it took away, and a warning says so.
     n_iter_ : int
         Steps of the subspace power method; 1 for plain ICA, which is direct.
     n_features_in_ : int

@@ -56,7 +56,8 @@ class ProportionalContrastiveICA(BaseContrastive):
     components_, filters_, contrast_ratio_, foreground_weights_ : ndarray
         The foreground patterns, as in `ContrastiveICA`.
     background_components_, background_weights_, shared_weights_ : ndarray
-        The background patterns, as in `ContrastiveICA`; empty where γ was given.
+        The background patterns, as in `ContrastiveICA`; empty, and ``n_background_`` 0, where γ was
+        given.
     n_background_, n_foreground_, n_pcs_, basis_, mean_, residual_, n_iter_
         As in `ContrastiveICA`.
 
@@ -111,6 +112,17 @@ class ProportionalContrastiveICA(BaseContrastive):
         if self.background_scale is not None:
             check_scale("background_scale", self.background_scale)
 
+    def _complete_ranks(
+        self,
+        fore: Cumulants,
+        back: Cumulants | None,
+        n_foreground: int | None,
+        n_background: int | None,
+    ) -> Ranks:
+        if self.background_scale is not None and n_foreground is not None:
+            return Ranks(n_background or 0, n_foreground)  # a given γ needs no background patterns
+        return super()._complete_ranks(fore, back, n_foreground, n_background)
+
     def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
         if self.background_scale is None:
             scale = background_scale(
@@ -134,6 +146,7 @@ class ProportionalContrastiveICA(BaseContrastive):
             self.background_scale_estimates_ = np.empty(0)
             self.background_components_ = np.empty((0, self.n_features_in_))
             self.background_weights_ = self.shared_weights_ = np.empty(0)
+            self.n_background_ = 0
             n_iter = 1
         found = proportional_contrast(
             fore, back, ranks.n_foreground, background_scale=self.background_scale_
