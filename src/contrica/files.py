@@ -232,12 +232,10 @@ def _shortened(text: str, most: int = 40) -> str:
 
 def _read_numpy(path: Path, key: str | None) -> np.ndarray:
     try:
-        stored = np.load(path, allow_pickle=False)
-        if isinstance(stored, np.ndarray):
-            values = stored
-        else:
-            with stored:
-                values = stored[_pick(path, stored.files, key)]
+        with open(path, "rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            single = isinstance(stored, np.ndarray)
+            values = stored if single else stored[_pick(path, stored.files, key)]
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         if str(path) in str(error):  # our own words
             raise
@@ -417,7 +415,7 @@ def load(path: str | Path) -> ContrastiveICA | ProportionalContrastiveICA:
         what = "is a folder; name the model.npz in it" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"{path} {what}. Check the path.")
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             header = json.loads(str(stored["header"]))
             arrays = {key: stored[key] for key in stored.files if key != "header"}
         model = _MODELS[header["model"]](**header["parameters"])

@@ -27,16 +27,16 @@ EXACT_GAP = 1e-12
 CLASH = 1e-3
 # Rounds without a new component before an exact tensor is taken for an inexact one.
 MAX_EMPTY_ROUNDS = 20
-# With fewer, the vectors found of a noisy tensor begin to depend on the generator.
+# Starts in one batch, for each vector sought.
 STARTS_PER_VECTOR = 3
 # Power steps before Newton steps, which cost far more each, take over.
 POWER_STEPS = 60
 # Every so many power steps, starts this close to each other, which are on their way to one
 # maximiser, are merged.
 MERGE_EVERY = 15
+NEAR_COSINE = 0.99
 # Batches of starts in one round at most.
 MAX_BATCHES = 8
-NEAR_COSINE = 0.99
 # The power step's shift x ← P(x xᵀ) x + shift · x, which keeps it from overshooting.
 SHIFT = 0.3
 
@@ -71,8 +71,8 @@ def spm(
     rng : numpy.random.Generator
         Source of the starts.
     n_starts : int, optional
-        Starts advanced together in each round; default ``5 · rank``, with which different
-        generators find the same vectors even of noisy tensors.
+        Starts advanced together in one batch, default ``3 · rank``. Batches follow each other
+        until the list of maximisers settles, so that different generators find the same vectors.
     max_iter : int
         Most steps of one round.
     tol : float
