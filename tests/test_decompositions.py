@@ -7,7 +7,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from contrica import PatternWarning
 from contrica.cumulants import cumulants
-from contrica.decompositions import canonical, htd, htd_error_bound, spm
+from contrica.decompositions import (
+    canonical,
+    foobi,
+    htd,
+    htd_error_bound,
+    jade,
+    jennrich,
+    orthogonal,
+    spm,
+)
 from contrica.metrics import match_patterns
 from contrica.operators import PackedTensor, RankOneSum, as_operator
 from tests import naive
@@ -203,6 +212,84 @@ def test_spm_says_when_it_has_not_converged(rng):
     operator = cumulants(rng.laplace(size=(200, 6))).fourth
     with pytest.warns(ConvergenceWarning, match=r"tol=1e-14.*max_iter=1 "):
         spm(operator, 12, rng=np.random.default_rng(0), max_iter=1, tol=1e-14)
+
+
+# --- jade, orthogonal, jennrich, foobi ---
+
+
+def orthonormal(p, rank, signs, seed):
+    weights, vectors = draw(p, rank, signs, seed)
+    return weights, np.linalg.qr(vectors)[0]
+
+
+@pytest.mark.parametrize("signs", ["positive", "negative", "mixed"])
+@pytest.mark.parametrize(("p", "rank"), [(2, 2), (4, 4), (8, 5), (12, 12)])
+def test_jade_and_orthogonal_are_exact_on_orthonormal_vectors(p, rank, signs):
+    for seed in range(3):
+        weights, vectors = orthonormal(p, rank, signs, seed)
+        if seed == 0:
+            weights = np.full(rank, weights[0])  # ties, on which htd fails
+        T = RankOneSum(weights, vectors)
+        assert_same_terms(jade(T, rank), weights, vectors, 1e-10)
+        found = orthogonal(T, rank, rng=np.random.default_rng(seed))
+        assert_same_terms(found, weights, vectors, 1e-10)
+
+
+@pytest.mark.parametrize(("p", "rank"), [(2, 2), (5, 3), (8, 8), (12, 12)])
+def test_jennrich_is_exact_on_independent_vectors(p, rank):
+    for seed in range(5):
+        weights, vectors = draw(p, rank, "mixed", seed)
+        found = jennrich(RankOneSum(weights, vectors), rank, rng=np.random.default_rng(seed))
+        assert_same_terms(found, weights, vectors, 1e-6)
+
+
+@pytest.mark.parametrize("signs", ["positive", "mixed"])
+@pytest.mark.parametrize(("p", "rank"), [(4, 4), (4, 6), (6, 9), (8, 12), (10, 15)])
+def test_foobi_is_exact_on_overcomplete_tensors(p, rank, signs):
+    for seed in range(3):
+        weights, vectors = draw(p, rank, signs, seed)
+        found = foobi(RankOneSum(weights, vectors), rank, rng=np.random.default_rng(seed))
+        assert_same_terms(found, weights, vectors, 1e-6)
+
+
+def test_different_methods_agree_where_both_are_exact():
+    weights, vectors = orthonormal(5, 4, "mixed", 1)
+    T = RankOneSum(weights, vectors)
+    for found in (htd(T, 4), jade(T, 4), spm(T, 4, rng=np.random.default_rng(0))):
+        assert_same_terms(found, weights, vectors, 1e-6)
+
+
+def test_jade_diagonalises_noisy_tensors_better_than_any_nearby_basis(rng):
+    """A criterion at its optimum: no small rotation raises the diagonal energy of the eigenmatrices."""
+    noise = naive.symmetrise(rng.standard_normal((4, 4, 4, 4)))
+    T = naive.rank_one_sum([3.0, 2.0, -2.0, 1.0], np.eye(4)) + 0.1 * noise
+    values, matrices = naive.eigenpairs(T, 4)
+
+    def diagonal_energy(basis):
+        return sum(
+            np.sum(np.diag(basis.T @ (mu * M) @ basis) ** 2)
+            for mu, M in zip(values, matrices, strict=True)
+        )
+
+    best = jade(T, 4).vectors
+    assert_allclose(best.T @ best, np.eye(4), atol=1e-12)
+    for _ in range(30):
+        skew = rng.standard_normal((4, 4)) * 0.01
+        turned = best @ np.linalg.qr(np.eye(4) + skew - skew.T)[0]
+        assert diagonal_energy(turned) <= diagonal_energy(best) + 1e-12
+
+
+def test_jade_says_when_it_has_not_converged():
+    weights, vectors = orthonormal(6, 6, "mixed", 0)
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 sweeps"):
+        jade(RankOneSum(weights, vectors), 6, max_iter=1)
+
+
+@pytest.mark.parametrize("method", [jade, orthogonal, jennrich])
+def test_methods_for_few_terms_say_so(method):
+    options = {} if method is jade else {"rng": np.random.default_rng(0)}
+    with pytest.raises(ValueError, match="at most as many terms as there are variables, 3"):
+        method(PackedTensor(np.eye(6), 3), 4, **options)
 
 
 @pytest.mark.parametrize("decompose", [htd, lambda T, r: spm(T, r, rng=np.random.default_rng(0))])

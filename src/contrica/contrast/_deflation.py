@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from contrica.decompositions._result import least_squares_weights
 from contrica.eigen import Eigenpairs, top_eigenpairs
 from contrica.operators import PackedTensor, RankOneSum, TensorOperator
 from contrica.symmetric import n_packed
@@ -88,8 +89,7 @@ def least_squares(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.nd
     Steady under noise, but biased by nature: even in population it gives part of every ``b_j^{⊗4}``
     to the ``a_i^{⊗4}`` near it, ``(a_i · b_j)⁴ ν_j`` for a single i.
     """
-    gram = (vectors.T @ vectors) ** 4
-    return np.linalg.lstsq(gram, fore.coefficients(vectors), rcond=None)[0]
+    return least_squares_weights(fore, vectors)
 
 
 Deflation = Callable[[TensorOperator, np.ndarray, int], np.ndarray]

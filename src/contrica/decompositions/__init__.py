@@ -1,7 +1,21 @@
 """Symmetric tensor decompositions: one file per method, one signature ``f(operator, rank)``."""
 
+from contrica.decompositions._foobi import foobi
 from contrica.decompositions._htd import htd, htd_error_bound
+from contrica.decompositions._jade import jade
+from contrica.decompositions._jennrich import jennrich
+from contrica.decompositions._orthogonal import orthogonal
 from contrica.decompositions._result import Decomposition, canonical
 from contrica.decompositions._spm import spm
 
-__all__ = ["Decomposition", "canonical", "htd", "htd_error_bound", "spm"]
+__all__ = [
+    "Decomposition",
+    "canonical",
+    "foobi",
+    "htd",
+    "htd_error_bound",
+    "jade",
+    "jennrich",
+    "orthogonal",
+    "spm",
+]

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contrica.operators import RankOneSum
+from contrica.operators import RankOneSum, TensorOperator
 from contrica.symmetric import fix_signs
+from contrica.validation import check_rank
 
-__all__ = ["Decomposition", "canonical"]
+__all__ = ["Decomposition", "canonical", "check_few_terms", "least_squares_weights"]
 
 
 class Decomposition(NamedTuple):
@@ -48,3 +49,20 @@ def canonical(weights: np.ndarray, vectors: np.ndarray, n_iter: int = 0) -> Deco
     weights = weights * norms**4
     order = np.argsort(-np.abs(weights), kind="stable")
     return Decomposition(weights[order], fix_signs(vectors[:, order] / norms[order]), n_iter)
+
+
+def least_squares_weights(operator: TensorOperator, vectors: np.ndarray) -> np.ndarray:
+    """The weights that minimise ``‖T − Σ_i w_i u_i^{⊗4}‖``: ``(u_i · u_j)⁴ w = T(u, u, u, u)``."""
+    gram = (vectors.T @ vectors) ** 4
+    return np.linalg.lstsq(gram, operator.coefficients(vectors), rcond=None)[0]
+
+
+def check_few_terms(rank: int, n_features: int) -> int:
+    """A rank for a method that finds no more terms than there are variables."""
+    rank = check_rank(rank, n_features)
+    if rank > n_features:
+        raise ValueError(
+            f"rank={rank} is too large: this method finds at most as many terms as there are variables, "
+            f"{n_features}. Use spm, foobi or htd for more."
+        )
+    return rank
