@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -113,20 +114,24 @@ def spm(
 
     whole = _Subspace(pairs.vectors)
     vectors = np.empty((operator.n_features, 0))
-    exact, n_empty, n_iter, last_step = False, 0, 0, 0.0
+    inexact, n_empty, n_iter, last_step = False, 0, 0, 0.0
     while vectors.shape[1] < rank and n_empty < 2 * MAX_EMPTY_ROUNDS:
         climb = _maximisers(_deflated(pairs, vectors), n_starts, max_iter, tol, rng)
         found = climb.take(_distinct(climb.points, vectors))
+        if inexact:
+            found = found.take(range(_n_upper(found.heights)))
         polished = whole.climb(found.points, max_iter, tol)
         n_iter += climb.n_iter + polished.n_iter
-        new = _true_components(pairs, vectors, polished)
-        exact |= new.size > 0
-        # All terms of an exact tensor reach f = 1, so a round that finds none of them is repeated.
-        if not new.size and (not exact or n_empty >= MAX_EMPTY_ROUNDS):
-            new = np.arange(_n_upper(found.heights))
-        n_empty = 0 if new.size else n_empty + 1
-        vectors = _append(vectors, polished.points[:, new], found.points[:, new], rank)
-        last_step = max(last_step, polished.steps[new].max(initial=0.0))
+        if not inexact:
+            # All terms of an exact tensor reach f = 1: a first round that finds none of them tells
+            # that it is inexact, a later one is repeated.
+            true = _true_components(pairs, vectors, polished)
+            inexact = not true.size and (not vectors.size or n_empty >= MAX_EMPTY_ROUNDS)
+            new = range(_n_upper(found.heights)) if inexact else true
+            found, polished = found.take(new), polished.take(new)
+        n_empty = 0 if found.heights.size else n_empty + 1
+        vectors = _append(vectors, polished.points, found.points, rank)
+        last_step = max(last_step, polished.steps.max(initial=0.0))
         logger.info("subspace power method: %d of %d patterns", vectors.shape[1], rank)
     if vectors.shape[1] < rank:
         warn_user(
@@ -196,9 +201,10 @@ class _Climb(NamedTuple):
         )
         return both.take(np.argsort(-both.heights, kind="stable"))
 
-    def take(self, which: np.ndarray | list[int]) -> _Climb:
+    def take(self, which: Sequence[int] | np.ndarray) -> _Climb:
         """Some of the points."""
-        return _Climb(self.points[:, which], self.heights[which], self.steps[which], self.n_iter)
+        index = np.asarray(which, dtype=int)
+        return _Climb(self.points[:, index], self.heights[index], self.steps[index], self.n_iter)
 
 
 class _Subspace:
@@ -289,7 +295,7 @@ def _maximisers(
         fresh = fresh.take(_distinct(fresh.points, known.points))
         upper = known.heights[: _n_upper(known.heights)]
         settled = upper.size > 0 and not np.any(fresh.heights > upper[-1])
-        known = known.joined(fresh)
+        known = known.joined(fresh)._replace(n_iter=known.n_iter + fresh.n_iter + POWER_STEPS)
         if settled:
             break
     return known
@@ -301,12 +307,13 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 def _distinct(points: np.ndarray, taken: np.ndarray, same_cosine: float = SAME_COSINE) -> list[int]:
     """Columns of ``points`` that repeat neither an earlier one nor one of ``taken``."""
+    free = np.all(np.abs(points.T @ taken) <= same_cosine, axis=1)
+    apart = np.abs(points.T @ points) <= same_cosine
     kept: list[int] = []
-    cosines = np.abs(points.T @ np.hstack([points, taken]))
-    n = points.shape[1]
-    for i in range(n):
-        if np.all(cosines[i, [*kept, *range(n, cosines.shape[1])]] <= same_cosine):
-            kept.append(i)
+    for i in np.flatnonzero(free):
+        if free[i]:
+            kept.append(int(i))
+            free &= apart[i]
     return kept
 
 
