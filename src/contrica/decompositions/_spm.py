@@ -28,8 +28,9 @@ EXACT_GAP = 1e-12
 CLASH = 1e-3
 # Rounds without a new component before an exact tensor is taken for an inexact one.
 MAX_EMPTY_ROUNDS = 20
-# Starts in one batch, for each vector sought.
+# Starts in one batch, for each vector sought, and at least.
 STARTS_PER_VECTOR = 3
+MIN_STARTS = 100
 # Power steps before Newton steps, which cost far more each, take over.
 POWER_STEPS = 60
 # Every so many power steps, starts this close to each other, which are on their way to one
@@ -72,7 +73,7 @@ def spm(
     rng : numpy.random.Generator
         Source of the starts.
     n_starts : int, optional
-        Starts advanced together in one batch, default ``3 · rank``. Batches follow each other
+        Starts advanced together in one batch, default ``max(100, 3 · rank)``. Batches follow each other
         until the list of maximisers settles, so that different generators find the same vectors.
     max_iter : int
         Most steps of one round.
@@ -165,7 +166,8 @@ def _leading_pairs(operator: TensorOperator, rank: int | None, rank_tol: float) 
 def _default_starts(pairs: Eigenpairs) -> int:
     rank, size = max(pairs.values.size, 1), pairs.vectors.shape[0]
     # The climb holds (rank, p, n_starts) numbers, with p ≈ √(2 size); stay within 128 MB.
-    return int(np.clip(STARTS_PER_VECTOR * rank, 30, max(30, 2**24 / (rank * np.sqrt(2 * size)))))
+    most = 2**24 / (rank * np.sqrt(2 * size))
+    return int(np.clip(STARTS_PER_VECTOR * rank, MIN_STARTS, max(MIN_STARTS, most)))
 
 
 def _deflated(pairs: Eigenpairs, vectors: np.ndarray) -> _Subspace:
