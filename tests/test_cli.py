@@ -297,6 +297,12 @@ def test_the_shell_speaks_of_options_not_of_parameters():
         words("constant in X (a): lower n_pcs") == "constant in the foreground (a): lower --n-pcs"
     )
     assert words("column 'X' of n_backgrounds") == "column 'X' of n_backgrounds"
+    for plain in ("its fourth cumulant stands out", "/data/X/n_pcs.csv does not exist."):
+        assert words(plain) == plain
+    assert (
+        words("Lower the rank (n_background) or X.")
+        == "Lower the rank (--n-background) or the foreground."
+    )
 
 
 def test_usage_errors_and_help():

@@ -119,7 +119,11 @@ def _in_shell_words(message: str) -> str:
     message = re.sub(
         rf"\b({names})=(['\"]?)([\w.+-]+)\2", lambda m: f"{_OPTIONS[m[1]]} {m[3]}", message
     )
-    return re.sub(rf"(?<![-\w'])({names})(?![\w'])", lambda m: _OPTIONS[m[1]], message)
+    # "cumulant" alone is a word, and X may stand in a path
+    alone = "|".join(name for name in _OPTIONS if "_" in name or name == "X")
+    return re.sub(
+        rf"(?<![-\w'/.])({alone})(?=[\s:,;)]|\.?$|\. )", lambda m: _OPTIONS[m[1]], message
+    )
 
 
 def _say(label: str, message: str) -> None:
