@@ -26,6 +26,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/speed_paper_solver.py
 	$(BIN)/python benchmarks/spm_recovery.py
 	$(BIN)/python benchmarks/recovery_paper_solver.py
+	$(BIN)/python benchmarks/proportionality.py
 
 # An unfinished installation leaves no stamp, so the next call repeats it.
 $(STAMP)-%: pyproject.toml

@@ -281,6 +281,13 @@ def test_running_numbers_as_header_need_no_option_and_others_are_asked_about(fil
     assert "--header" in plain.output
 
 
+def test_warnings_name_columns_by_their_names(files):
+    frame = pd.read_csv(files / "fore.csv", index_col=0)
+    frame["gamma"] = 1.0
+    frame.to_csv(files / "fore.csv")
+    assert "constant in the foreground (gamma)" in " ".join(fit(files, *FIT).output.split())
+
+
 def test_an_index_taken_for_a_variable_is_named(files):
     for name in ("fore", "back"):
         frame = pd.read_csv(files / f"{name}.csv", index_col=0)

@@ -204,6 +204,18 @@ def _read_pair(
     return fore, back
 
 
+class _NamedArray(np.ndarray):
+    """An array that knows its columns, so that warnings can name them."""
+
+    columns: np.ndarray | None = None
+
+
+def _named(table: Table) -> np.ndarray:
+    array = table.values.view(_NamedArray)
+    array.columns = table.columns
+    return array
+
+
 def _names(columns: np.ndarray | None, n_features: int) -> list[str]:
     return [f"x{i}" for i in range(n_features)] if columns is None else [str(c) for c in columns]
 
@@ -323,7 +335,7 @@ def fit(
         model = ContrastiveICA(components, **options)
     with output_folder(output, overwrite=overwrite) as folder, _progress("reading"):
         fore, back = _read_pair(foreground, background, (key, background_key), header)
-        model.fit(fore.values, background=back.values)
+        model.fit(_named(fore), background=_named(back))
         _write_fit(folder, model, fore, back)
     out.print(
         f"read {len(fore.values)} foreground and {len(back.values)} background rows of "
