@@ -91,6 +91,28 @@ def test_orthonormal_foreground_patterns_are_recovered_exactly():
     assert found.residual < 1e-9
 
 
+@pytest.mark.parametrize("step_3", ["spm", "jade", "foobi", "jennrich", "orthogonal", "htd"])
+@pytest.mark.parametrize("step_1", ["spm", "foobi", "jennrich"])
+def test_any_pair_of_decompositions_serves(step_1, step_3):
+    """Step 1 by methods exact for general vectors, Step 3 on orthonormal ones, where all are exact."""
+    rng = np.random.default_rng(0)
+    _, back, A, _, _, shared, _ = population(6, 5, 1, 2)
+    B = np.linalg.qr(rng.standard_normal((6, 4)))[0]
+    salient = np.array([3.0, 2.0, -1.5, 1.0])
+    whole = RankOneSum(np.r_[shared, salient], np.c_[A, B])
+    fore = Cumulants(np.zeros(6), np.eye(6), whole, 10**6)
+    found = contrast(fore, back, 5, 4, rng=rng, method=f"{step_1}-{step_3}")
+    assert pattern_similarity(found.background.vectors, A) > 1 - 1e-9
+    assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-9
+    assert found.residual < 1e-6
+
+
+def test_unknown_pairs_are_refused(rng):
+    data = cumulants(rng.laplace(size=(50, 3)))
+    with pytest.raises(ValueError, match="method='spm-magic' is not known"):
+        contrast(data, data, 1, 1, rng=rng, method="spm-magic")
+
+
 def test_least_squares_is_biased_in_population_by_what_its_docstring_says():
     a, b = np.array([[1.0], [0.0]]), np.array([[0.6], [0.8]])
     fore = RankOneSum(np.array([1.0, 2.0]), np.c_[a, b])

@@ -9,11 +9,15 @@ import numpy as np
 from contrica.contrast._deflation import shared_weights
 from contrica.contrast._ratio import contrast_ratio
 from contrica.cumulants import Cumulants
-from contrica.decompositions import Decomposition, htd, spm
+from contrica.decompositions import METHODS, Decomposition, decompose
 from contrica.operators import RankOneSum, relative_norm
 from contrica.ranks import check_ranks
+from contrica.validation import check_choice
 
 __all__ = ["Contrast", "contrast"]
+
+# "spm-htd" and every other pair of decompositions for Steps 1 and 3
+PAIRS = tuple(f"{first}-{third}" for first in METHODS for third in METHODS)
 
 
 class Contrast(NamedTuple):
@@ -47,6 +51,7 @@ def contrast(
     n_foreground: int,
     *,
     rng: np.random.Generator,
+    method: str = "spm-htd",
     deflation: str = "thin",
     max_iter: int = 200,
     tol: float = 1e-8,
@@ -57,6 +62,8 @@ def contrast(
     2. Find the coefficients ``λ′_i`` of the ``a_i^{⊗4}`` in ``κ₄(x)`` and subtract.
     3. Decompose the rest, ``Σ_{j≤ℓ} ν_j b_j^{⊗4}``, by hierarchical tensor decomposition.
 
+    The paper compares other decompositions in Steps 1 and 3; any pair can be named.
+
     Parameters
     ----------
     fore, back : Cumulants
@@ -64,7 +71,10 @@ def contrast(
     n_background, n_foreground : int
         The ranks r and ℓ, with ``r + ℓ ≤ p(p+1)/2``.
     rng : numpy.random.Generator
-        Source of the subspace power method's starts.
+        Source of the subspace power method's starts, or of what else is random.
+    method : str
+        The decompositions of Steps 1 and 3 by name, such as "spm-htd" (the paper's) or
+        "foobi-htd"; see `contrica.decompositions.METHODS`.
     deflation : str
         Estimator of Step 2, see `shared_weights`.
     max_iter, tol
@@ -88,11 +98,14 @@ def contrast(
     >>> contrast(fore, back, 5, 4, rng=np.random.default_rng(0)).foreground.vectors.shape
     (5, 4)
     """
+    check_choice("method", method, PAIRS)
+    step_1, step_3 = method.split("-")
     check_ranks(n_background, n_foreground, fore.n_features)
-    background = spm(back.fourth, n_background, rng=rng, max_iter=max_iter, tol=tol)
+    options = {"spm": {"max_iter": max_iter, "tol": tol}}
+    background = decompose(back.fourth, n_background, step_1, rng=rng, **options.get(step_1, {}))
     shared = shared_weights(fore.fourth, background.vectors, n_background + n_foreground, deflation)
     rest = fore.fourth - RankOneSum(shared, background.vectors)
-    foreground = htd(rest, n_foreground)
+    foreground = decompose(rest, n_foreground, step_3, rng=rng, **options.get(step_3, {}))
     ratio = contrast_ratio(foreground.vectors, fore, back)
     residual = relative_norm(rest - foreground.tensor(), fore.fourth)
     return Contrast(background, shared, foreground, ratio, residual)

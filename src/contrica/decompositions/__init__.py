@@ -5,12 +5,15 @@ from contrica.decompositions._htd import htd, htd_error_bound
 from contrica.decompositions._jade import jade
 from contrica.decompositions._jennrich import jennrich
 from contrica.decompositions._orthogonal import orthogonal
+from contrica.decompositions._registry import METHODS, decompose
 from contrica.decompositions._result import Decomposition, canonical
 from contrica.decompositions._spm import spm
 
 __all__ = [
+    "METHODS",
     "Decomposition",
     "canonical",
+    "decompose",
     "foobi",
     "htd",
     "htd_error_bound",
