@@ -3,6 +3,7 @@
 from contrica.contrast._algorithm2 import Contrast, contrast
 from contrica.contrast._algorithm3 import (
     BackgroundScale,
+    Proportional,
     Proportionality,
     ScaleSweep,
     background_scale,
@@ -17,6 +18,7 @@ __all__ = [
     "DEFLATIONS",
     "BackgroundScale",
     "Contrast",
+    "Proportional",
     "Proportionality",
     "ScaleSweep",
     "background_scale",
