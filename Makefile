@@ -27,6 +27,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/spm_recovery.py
 	$(BIN)/python benchmarks/recovery_paper_solver.py
 	$(BIN)/python benchmarks/proportionality.py
+	$(BIN)/python benchmarks/seed_agreement.py
 
 # An unfinished installation leaves no stamp, so the next call repeats it.
 $(STAMP)-%: pyproject.toml

@@ -27,12 +27,23 @@ def p_value(p, n, proportional, draw):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=60)
-    draws = parser.parse_args().draws
+    parser.add_argument("--first", type=int, default=0, help="number of the first draw")
+    parser.add_argument("--designs", default=None, help="such as 4:20000,7:50000; default five")
+    arguments = parser.parse_args()
+    draws = arguments.draws
+    designs = DESIGNS
+    if arguments.designs:
+        designs = [tuple(map(int, pair.split(":"))) for pair in arguments.designs.split(",")]
     warnings.simplefilter("ignore")
     print("| z′ = γ z | p | n | draws | ≤ 0.05 | ≤ 0.1 | ≤ 0.2 |\n|---|---|---|---|---|---|---|")
     for proportional in (True, False):
-        for p, n in DESIGNS:
-            values = np.array([p_value(p, n, proportional, draw) for draw in range(draws)])
+        for p, n in designs:
+            values = np.array(
+                [
+                    p_value(p, n, proportional, draw)
+                    for draw in range(arguments.first, arguments.first + draws)
+                ]
+            )
             shares = " | ".join(
                 f"{np.mean(values <= level + 1e-9):.2f}" for level in (0.05, 0.1, 0.2)
             )

@@ -160,7 +160,7 @@ def test_spm_finds_no_false_component_at_the_limit_of_rank():
     assert_same_terms(found, weights, vectors, 1e-6)
 
 
-def test_spm_finds_the_same_vectors_of_a_noisy_tensor_whatever_the_generator(rng):
+def test_spm_finds_the_same_vectors_of_a_small_noisy_tensor_with_other_generators(rng):
     X = rng.laplace(size=(3000, 12)) @ rng.standard_normal((12, 6))
     operator = cumulants(X).fourth
     first, *others = (spm(operator, 10, rng=np.random.default_rng(s)) for s in range(4))

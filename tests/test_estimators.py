@@ -342,7 +342,7 @@ def test_generators_seed_as_well(digits, state):
 
 
 @NOISY_WEIGHTS
-def test_the_seed_does_not_decide_what_is_found(digits):
+def test_seeds_agree_on_this_draw_of_the_demo_data(digits):
     X, Y = digits
     fits = [
         ContrastiveICA(2, n_background=20, n_foreground=20, random_state=seed).fit(X, background=Y)
