@@ -37,8 +37,9 @@ POWER_STEPS = 60
 # maximiser, are merged.
 MERGE_EVERY = 15
 NEAR_COSINE = 0.99
-# Batches of starts in one round at most.
+# Batches of starts in one round at most, and how many in a row must bring nothing new to end it.
 MAX_BATCHES = 8
+QUIET_BATCHES = 2
 # The power step's shift x ← P(x xᵀ) x + shift · x, which keeps it from overshooting.
 SHIFT = 0.3
 
@@ -60,7 +61,7 @@ def spm(
     ``f(x) = ‖P_𝒜(x xᵀ)‖²`` with ``f = 1``. Random starts climb f together, first by power steps
     ``x ← P_𝒜(x xᵀ) x`` (plus a shift), then by Newton steps on the sphere. The maximisers found are
     taken out of 𝒜 (deflation) and new starts search the rest, until there are ``rank`` vectors;
-    each is finally polished in the undeflated 𝒜, so deflation adds no error. Weights are
+    each is finally polished in the undeflated 𝒜, unless that runs it into another. Weights are
     ``λ_i = 1 / (vec(a_i a_iᵀ)ᵀ M⁺ vec(a_i a_iᵀ))``.
 
     Parameters
@@ -287,7 +288,7 @@ def _maximisers(
 ) -> _Climb:
     """Local maximisers of f, the highest first, from batches of starts until the list settles.
 
-    It has settled when two batches in a row add nothing to its upper part. One rare maximiser can
+    It has settled when `QUIET_BATCHES` in a row add nothing to its upper part. One rare maximiser can
     still be missed by all, so this makes dependence on the starts less frequent, not impossible.
     """
     p = subspace.matrices.shape[1]
@@ -301,7 +302,7 @@ def _maximisers(
         settled = upper.size > 0 and not np.any(fresh.heights > upper[-1])
         known = known.joined(fresh)._replace(n_iter=known.n_iter + fresh.n_iter + POWER_STEPS)
         n_quiet = n_quiet + 1 if settled else 0
-        if n_quiet == 2:
+        if n_quiet == QUIET_BATCHES:
             break
     return known
 

@@ -158,7 +158,7 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 ("n_foreground", self.n_foreground),
             )
         )
-        ranks = self._complete_ranks(fore, back, l, r)
+        ranks = choose_ranks(fore, back, l, r)
         self.n_background_, self.n_foreground_ = ranks
         if ranks.n_foreground > 0:
             return ranks
@@ -170,15 +170,6 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         )
         room = n_packed(p) - ranks.n_background
         return ranks._replace(n_foreground=max(min(self.n_components or p, room), 1))
-
-    def _complete_ranks(
-        self,
-        fore: Cumulants,
-        back: Cumulants | None,
-        n_foreground: int | None,
-        n_background: int | None,
-    ) -> Ranks:
-        return choose_ranks(fore, back, n_foreground, n_background)
 
     def _plain_ica(self, fore: Cumulants, ranks: Ranks) -> Separation:
         found = htd(fore.fourth, ranks.n_foreground)

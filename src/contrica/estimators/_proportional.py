@@ -112,17 +112,6 @@ class ProportionalContrastiveICA(BaseContrastive):
         if self.background_scale is not None:
             check_scale("background_scale", self.background_scale)
 
-    def _complete_ranks(
-        self,
-        fore: Cumulants,
-        back: Cumulants | None,
-        n_foreground: int | None,
-        n_background: int | None,
-    ) -> Ranks:
-        if self.background_scale is not None and n_foreground is not None:
-            return Ranks(n_background or 0, n_foreground)  # a given γ needs no background patterns
-        return super()._complete_ranks(fore, back, n_foreground, n_background)
-
     def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
         if self.background_scale is None:
             scale = background_scale(
