@@ -12,7 +12,7 @@ from contrica.metrics import match_patterns
 def test_the_demo_data_show_digits_in_most_draws():
     """All defaults, no labels: median |cosine| of the two patterns and the digits, matched one to one.
 
-    Random patterns in the space of the leading components reach about 0.49 with one of the digits one time in a hundred.
+    Random patterns in the space of the leading components reach about 0.49 one time in a hundred.
     """
     cosines = []
     for draw in range(6):
