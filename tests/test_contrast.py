@@ -107,6 +107,40 @@ def test_any_pair_of_decompositions_serves(step_1, step_3):
     assert found.residual < 1e-6
 
 
+def test_jade_in_step_1_whitens_by_the_background(rng):
+    """General A, which orthonormal axes could not match; the covariance comes with the cumulants."""
+    _, back, A, _, _, shared, _ = population(6, 5, 1, 2)
+    back = Cumulants(back.mean, (A * rng.uniform(0.5, 2, 5)) @ A.T, back.fourth, 10**6)
+    B = np.linalg.qr(rng.standard_normal((6, 4)))[0]
+    salient = np.array([3.0, 2.0, -1.5, 1.0])
+    whole = RankOneSum(np.r_[shared, salient], np.c_[A, B])
+    fore = Cumulants(np.zeros(6), np.eye(6), whole, 10**6)
+    for step_3 in ("htd", "jade"):
+        found = contrast(fore, back, 5, 4, rng=rng, method=f"jade-{step_3}")
+        assert pattern_similarity(found.background.vectors, A) > 1 - 1e-9
+        assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-9
+
+
+def test_fastica_and_separate_decompositions_recover_the_four_clusters_patterns():
+    data = make_four_clusters(20_000, random_state=0)
+    fore, back = cumulants(data.foreground), cumulants(data.background)
+    for method in ("fastica-htd", "spm-spm-separate"):
+        found = contrast(
+            *(fore, back, 3, 2),
+            rng=np.random.default_rng(0),
+            method=method,
+            background_rows=data.background,
+        )
+        assert pattern_similarity(found.foreground.vectors, data.B) > 0.95, method
+        assert pattern_similarity(found.background.vectors, data.A) > 0.95, method
+
+
+def test_fastica_asks_for_the_rows(rng):
+    data = cumulants(rng.laplace(size=(50, 3)))
+    with pytest.raises(ValueError, match="Pass background_rows"):
+        contrast(data, data, 1, 1, rng=rng, method="fastica-htd")
+
+
 def test_unknown_pairs_are_refused(rng):
     data = cumulants(rng.laplace(size=(50, 3)))
     with pytest.raises(ValueError, match="method='spm-magic' is not known"):

@@ -9,6 +9,7 @@ from contrica import PatternWarning
 from contrica.cumulants import cumulants
 from contrica.decompositions import (
     canonical,
+    fastica,
     foobi,
     htd,
     htd_error_bound,
@@ -283,6 +284,42 @@ def test_jade_says_when_it_has_not_converged():
     weights, vectors = orthonormal(6, 6, "mixed", 0)
     with pytest.warns(ConvergenceWarning, match="max_iter=1 sweeps"):
         jade(RankOneSum(weights, vectors), 6, max_iter=1)
+
+
+@pytest.mark.parametrize(("p", "rank"), [(3, 3), (6, 4), (8, 8)])
+def test_jade_recovers_general_vectors_by_whitening(p, rank):
+    """Sources of any variance: the covariance is A diag(v) Aᵀ, the cumulant Σ λ a^{⊗4}."""
+    for seed in range(3):
+        weights, vectors = draw(p, rank, "mixed", seed)
+        variances = np.random.default_rng(seed).uniform(0.5, 2, rank)
+        covariance = (vectors * variances) @ vectors.T
+        found = jade(RankOneSum(weights, vectors), rank, covariance=covariance)
+        assert_same_terms(found, weights, vectors, 1e-9)
+
+
+def test_jade_refuses_a_covariance_with_too_few_directions():
+    with pytest.raises(ValueError, match="only 2 directions with variance"):
+        jade(PackedTensor(np.eye(6), 3), 3, covariance=np.diag([1.0, 1.0, 0.0]))
+
+
+def test_fastica_finds_the_mixing_vectors_and_their_cumulants(rng):
+    sources = rng.exponential(size=(100_000, 3)) * [1.0, 2.0, 0.5]
+    A = draw(4, 3, "positive", 1)[1]
+    found = fastica(sources @ A.T, 3, rng=rng)
+    expected = (
+        6.0 * np.array([1.0, 2.0, 0.5]) ** 4
+    )  # κ₄ of an exponential variable of scale θ is 6θ⁴
+    order = np.argsort(-expected)
+    cosines = np.abs(np.sum(found.vectors * A[:, order], axis=0))
+    assert cosines.min() > 0.999
+    assert_allclose(
+        found.weights, expected[order], rtol=0.15
+    )  # fourth moments vary by some per cent
+
+
+def test_fastica_warns_with_both_tolerances_in_its_words(rng):
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 steps"):
+        fastica(rng.laplace(size=(300, 4)), 4, rng=rng, max_iter=1)
 
 
 @pytest.mark.parametrize("method", [jade, orthogonal, jennrich])

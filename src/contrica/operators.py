@@ -14,7 +14,14 @@ import numpy as np
 from contrica.symmetric import n_packed, pair_indices, smat, svec, svec_outer
 from contrica.validation import check_symmetric_tensor
 
-__all__ = ["PackedTensor", "RankOneSum", "TensorOperator", "as_operator", "relative_norm"]
+__all__ = [
+    "Congruence",
+    "PackedTensor",
+    "RankOneSum",
+    "TensorOperator",
+    "as_operator",
+    "relative_norm",
+]
 
 
 class TensorOperator(ABC):
@@ -139,6 +146,39 @@ class RankOneSum(TensorOperator):
         return RankOneSum(float(scalar) * self.weights, self.vectors)
 
     __rmul__ = __mul__
+
+
+class Congruence(TensorOperator):
+    """``T(W·, W·, W·, W·)``: the fourth cumulant of ``Wᵀx``, where T is that of x.
+
+    Parameters
+    ----------
+    operator : TensorOperator
+        T, over p variables.
+    axes : ndarray of shape (p, k)
+        W; the result is over k variables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> T = RankOneSum(np.array([1.0]), np.array([[1.0], [0.0]]))
+    >>> Congruence(T, np.array([[2.0], [5.0]])).coefficients(np.eye(1))
+    array([16.])
+    """
+
+    def __init__(self, operator: TensorOperator, axes: np.ndarray) -> None:
+        self.operator = operator
+        self.axes = axes
+        self.n_features = axes.shape[1]
+
+    def apply(self, matrices: np.ndarray) -> np.ndarray:
+        """``Wᵀ T(W V Wᵀ) W``."""
+        W = self.axes
+        return W.T @ self.operator.apply(W @ matrices @ W.T) @ W
+
+    def apply_vectors(self, vectors: np.ndarray) -> np.ndarray:
+        """``Wᵀ T(Wu, Wu, Wu, ·)`` for every column ``u``."""
+        return self.axes.T @ self.operator.apply_vectors(self.axes @ vectors)
 
 
 class _Combination(TensorOperator):

@@ -1,5 +1,9 @@
-"""Symmetric tensor decompositions: one file per method, one signature ``f(operator, rank)``."""
+"""Symmetric tensor decompositions: one file per method, one signature ``f(operator, rank)``.
 
+`fastica` alone takes rows in place of the operator.
+"""
+
+from contrica.decompositions._fastica import fastica
 from contrica.decompositions._foobi import foobi
 from contrica.decompositions._htd import htd, htd_error_bound
 from contrica.decompositions._jade import jade
@@ -14,6 +18,7 @@ __all__ = [
     "Decomposition",
     "canonical",
     "decompose",
+    "fastica",
     "foobi",
     "htd",
     "htd_error_bound",

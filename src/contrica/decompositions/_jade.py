@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from contrica.decompositions._result import Decomposition, canonical, check_few_terms
 from contrica.eigen import top_eigenpairs
-from contrica.operators import TensorOperator, as_operator
+from contrica.operators import Congruence, TensorOperator, as_operator
 from contrica.validation import check_count, warn_user
 
 __all__ = ["jade"]
@@ -17,6 +17,7 @@ def jade(
     operator: TensorOperator | np.ndarray,
     rank: int,
     *,
+    covariance: np.ndarray | None = None,
     max_iter: int = 100,
     tol: float = 1e-12,
 ) -> Decomposition:
@@ -25,8 +26,11 @@ def jade(
     For orthonormal vectors the eigenmatrices of ``Mat(T)`` are all diagonal in the basis of the
     ``b_i``, also where weights tie. Plane rotations find the orthogonal basis in which the leading
     ``rank`` of them, each times its eigenvalue, are as diagonal as can be; the ``rank`` axes of largest
-    ``|T(b, b, b, b)|`` are kept. Deterministic. Data are usually whitened first, which makes the
-    vectors of a square mixture orthonormal.
+    ``|T(b, b, b, b)|`` are kept. Deterministic.
+
+    A mixture ``x = A z`` of as many sources as wanted becomes orthonormal by whitening. Given the
+    covariance, its leading ``rank`` eigenpairs ``E D Eᵀ`` do that: the tensor is seen in the coordinates
+    ``D^{-1/2} Eᵀ x``, and a vector u found there stands for ``E D^{1/2} u``.
 
     Parameters
     ----------
@@ -34,6 +38,8 @@ def jade(
         The tensor.
     rank : int
         Number of terms, at most p.
+    covariance : ndarray of shape (p, p), optional
+        Of the data whose cumulant the tensor is; by default the vectors are taken as orthonormal.
     max_iter : int
         Most sweeps over all pairs of axes.
     tol : float
@@ -58,6 +64,10 @@ def jade(
     operator = as_operator(operator)
     rank = check_few_terms(rank, operator.n_features)
     check_count("max_iter", max_iter)
+    back = None
+    if covariance is not None:
+        whiten, back = _whitening(covariance, rank)
+        operator = Congruence(operator, whiten)
     pairs = top_eigenpairs(operator, rank)
     axes, n_iter, last = _diagonalise(pairs.matrices() * pairs.values[:, None, None], max_iter, tol)
     if last > tol:
@@ -68,7 +78,22 @@ def jade(
         )
     weights = operator.coefficients(axes)
     keep = np.argsort(-np.abs(weights), kind="stable")[:rank]
-    return canonical(weights[keep], axes[:, keep], n_iter)
+    vectors = axes[:, keep] if back is None else back @ axes[:, keep]
+    return canonical(weights[keep], vectors, n_iter)
+
+
+def _whitening(covariance: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """``E D^{-1/2}`` and ``E D^{1/2}`` of the leading eigenpairs, each of shape (p, rank)."""
+    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
+    held = int(np.sum(values > len(covariance) * np.finfo(float).eps * values[0]))
+    if held < rank:
+        raise ValueError(
+            f"rank={rank} terms were asked for, but the covariance has only {held} directions with "
+            "variance, and whitening leaves no room for more. Lower the rank."
+        )
+    scale = np.sqrt(values)
+    return vectors / scale, vectors * scale
 
 
 def _diagonalise(matrices: np.ndarray, max_iter: int, tol: float) -> tuple[np.ndarray, int, float]:
