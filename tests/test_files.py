@@ -8,6 +8,13 @@ from numpy.testing import assert_allclose
 
 from contrica import ContrastiveICA, ProportionalContrastiveICA, load, save
 from contrica.datasets import make_synthetic
+from contrica.estimators import (
+    ContrastivePCA,
+    GeneralizedContrastivePCA,
+    PlainICA,
+    PlainPCA,
+    ProbabilisticContrastivePCA,
+)
 from contrica.files import output_folder, read_table, write_table
 
 
@@ -237,6 +244,26 @@ def test_models_come_back_as_they_were(tmp_path, data, model, names):
     if names:
         assert list(again.feature_names_in_) == list("vwxyz")
     assert os.listdir(tmp_path) == ["m.npz"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ContrastivePCA(2, alpha=[0.5, 2.0], random_state=0),
+        ProbabilisticContrastivePCA(2, scaling="standard"),
+        GeneralizedContrastivePCA(2),
+        PlainICA(2, rank=5),
+        PlainPCA(2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_rivals_come_back_as_they_were_saved(tmp_path, rng, model):
+    X, Y = rng.laplace(size=(300, 4)) * [3, 1, 1, 1], rng.laplace(size=(200, 4))
+    model.fit(X, background=Y)
+    save(model, tmp_path / "m.npz")
+    again = load(tmp_path / "m.npz")
+    assert_allclose(again.transform(Y), model.transform(Y), rtol=0, atol=0)
+    assert str(again.get_params()) == str(model.get_params())
 
 
 def test_saved_models_hold_no_pickle(tmp_path, data):

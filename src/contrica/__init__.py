@@ -7,16 +7,30 @@ The patterns of a foreground dataset that its background does not have::
 """
 
 from contrica._version import __version__
-from contrica.estimators import Background, ContrastiveICA, ProportionalContrastiveICA
+from contrica.estimators import (
+    Background,
+    ContrastiveICA,
+    ContrastivePCA,
+    GeneralizedContrastivePCA,
+    PlainICA,
+    PlainPCA,
+    ProbabilisticContrastivePCA,
+    ProportionalContrastiveICA,
+)
 from contrica.files import load, save
 from contrica.validation import DelicateDataWarning, IdentifiabilityWarning, PatternWarning
 
 __all__ = [
     "Background",
     "ContrastiveICA",
+    "ContrastivePCA",
     "DelicateDataWarning",
+    "GeneralizedContrastivePCA",
     "IdentifiabilityWarning",
     "PatternWarning",
+    "PlainICA",
+    "PlainPCA",
+    "ProbabilisticContrastivePCA",
     "ProportionalContrastiveICA",
     "__version__",
     "load",

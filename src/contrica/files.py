@@ -18,12 +18,26 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from contrica._version import __version__
-from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+from contrica.estimators import (
+    ContrastiveICA,
+    ContrastivePCA,
+    GeneralizedContrastivePCA,
+    PlainICA,
+    PlainPCA,
+    ProbabilisticContrastivePCA,
+    ProportionalContrastiveICA,
+)
 from contrica.validation import DelicateDataWarning, warn_user
 
 __all__ = ["Table", "load", "output_file", "output_folder", "read_table", "save", "write_table"]
 
-_MODELS = {model.__name__: model for model in (ContrastiveICA, ProportionalContrastiveICA)}
+_MODELS: dict[str, Any] = {
+    model.__name__: model
+    for model in (
+        *(ContrastiveICA, ProportionalContrastiveICA, PlainICA, PlainPCA),
+        *(ContrastivePCA, ProbabilisticContrastivePCA, GeneralizedContrastivePCA),
+    )
+}
 # What a file that is not a saved model, or a damaged one, can raise on the way.
 _NO_MODEL = (
     *(ValueError, KeyError, OSError, EOFError, AttributeError, TypeError),
@@ -361,14 +375,14 @@ def output_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
 # --- models ---
 
 
-def save(model: ContrastiveICA | ProportionalContrastiveICA, path: str | Path) -> None:
+def save(model: Any, path: str | Path) -> None:
     """Save a fitted model as an npz file of plain arrays and json; no pickle.
 
     A ``random_state`` that is a generator, not a number, is not kept.
 
     Parameters
     ----------
-    model : ContrastiveICA or ProportionalContrastiveICA
+    model : an estimator of contrica
         Fitted.
     path : path
         Written under a temporary name and then renamed.
@@ -395,10 +409,12 @@ def save(model: ContrastiveICA | ProportionalContrastiveICA, path: str | Path) -
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(each) for each in value]  # a sweep of parameters
     return value if isinstance(value, str | int | float | bool | None) else None
 
 
-def load(path: str | Path) -> ContrastiveICA | ProportionalContrastiveICA:
+def load(path: str | Path) -> Any:
     """Load a model written by `save`.
 
     Parameters
@@ -407,7 +423,7 @@ def load(path: str | Path) -> ContrastiveICA | ProportionalContrastiveICA:
 
     Returns
     -------
-    ContrastiveICA or ProportionalContrastiveICA
+    estimator
         Fitted, ready to `transform`.
     """
     path = Path(path)

@@ -2,6 +2,26 @@
 
 from contrica.estimators._background import Background
 from contrica.estimators._contrastive_ica import ContrastiveICA
+from contrica.estimators._contrastive_pca import ContrastivePCA, contrastive_pca_path
+from contrica.estimators._generalized_pca import GeneralizedContrastivePCA
+from contrica.estimators._plain import PlainICA, PlainPCA
+from contrica.estimators._probabilistic_pca import (
+    ProbabilisticContrastivePCA,
+    ProbabilisticPath,
+    probabilistic_pca_path,
+)
 from contrica.estimators._proportional import ProportionalContrastiveICA
 
-__all__ = ["Background", "ContrastiveICA", "ProportionalContrastiveICA"]
+__all__ = [
+    "Background",
+    "ContrastiveICA",
+    "ContrastivePCA",
+    "GeneralizedContrastivePCA",
+    "PlainICA",
+    "PlainPCA",
+    "ProbabilisticContrastivePCA",
+    "ProbabilisticPath",
+    "ProportionalContrastiveICA",
+    "contrastive_pca_path",
+    "probabilistic_pca_path",
+]

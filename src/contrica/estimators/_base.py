@@ -1,16 +1,17 @@
-"""What both estimators share: checking, projecting, storing, transforming."""
+"""What the estimators share: checking, projecting, storing, transforming."""
 
 from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from contrica.cumulants import Cumulants
+from contrica.contrast import contrast_ratio
+from contrica.cumulants import Cumulants, cumulants
 from contrica.decompositions import Decomposition, htd
 from contrica.estimators._background import Background
 from contrica.operators import relative_norm
@@ -32,7 +33,7 @@ from contrica.validation import (
     warn_user,
 )
 
-__all__ = ["BaseContrastive", "Separation"]
+__all__ = ["BaseContrastive", "ContrastTransformer", "CovarianceTransformer", "Separation"]
 
 logger = logging.getLogger("contrica")
 
@@ -46,31 +47,16 @@ class Separation(NamedTuple):
     n_iter: int
 
 
-class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Fit, transform and inverse transform around an algorithm that separates two cumulants."""
+class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Checks, fit, transform and inverse transform around any method that finds components."""
 
     n_components: int | None
-    n_background: int | None
-    n_foreground: int | None
-    n_pcs: int | str | None
-    cumulant: str
-    deflation: str
-    projection: str
-    max_iter: int
-    tol: float
-    random_state: Any
+    # What the method does without a background; None where it needs none, and so warns of nothing.
+    _alone: ClassVar[str | None] = "plain ICA"
 
     @abstractmethod
-    def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
-        """Run the algorithm on both cumulants and store what is its own."""
-
-    def _lift(self, vectors: np.ndarray) -> np.ndarray:
-        """Columns in projected coordinates to rows over the variables."""
-        return (vectors if self.basis_ is None else self.basis_ @ vectors).T
-
-    def _lift_patterns(self, vectors: np.ndarray) -> np.ndarray:
-        """As `_lift`, the largest entry over the variables positive."""
-        return fix_signs(self._lift(vectors).T).T
+    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
+        """Learn ``components_``, ``contrast_ratio_`` and what is the method's own."""
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
         """Find the patterns of ``X`` that ``background`` does not have.
@@ -82,8 +68,9 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         y : Ignored
             Present for scikit-learn's convention.
         background : array-like of shape (n_background_samples, n_features) or Background
-            Background, over the same variables in the same order. Without one, plain ICA by HTD is
-            run, with a warning. In cross-validation wrap it as ``Background(Y)``, or a background
+            Background, over the same variables in the same order. Without one, nothing is
+            contrasted: the method's case of one dataset is run, with a warning where it is meant
+            for two. In cross-validation wrap it as ``Background(Y)``, or a background
             with as many rows as ``X`` is cut along with it; in a `Pipeline`, earlier steps transform
             it only if built with ``transform_input=["background"]`` and metadata routing enabled.
 
@@ -93,33 +80,13 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         self._check_parameters()
         X, background = self._check_data(X, background)
-        datasets = [X] if background is None else [X, background]
-        self.basis_ = common_basis(datasets, self.n_pcs)
-        logger.info("cumulants of %s rows", " and ".join(str(len(rows)) for rows in datasets))
-        fore, *others = (
-            project_cumulants(rows, self.basis_, self.cumulant)  # type: ignore[arg-type]
-            for rows in datasets
-        )
-        self.n_pcs_ = fore.n_features
-        back = others[0] if others else None
-        if back is not None and background is not None:
-            still = int(np.sum(np.ptp(background, axis=0) == 0)) if self.basis_ is None else 0
-            spectrum = np.linalg.eigvalsh(back.covariance)
-            check_covariance_rank(spectrum, back.n_samples, still, "background")
-        logger.info("choosing ranks")
-        ranks = self._choose_ranks(fore, back)
-        logger.info("separating patterns, r = %d and l = %d", *ranks)
-        found = self._plain_ica(fore, ranks) if back is None else self._separate(fore, back, ranks)
-        self._store(X.mean(axis=0), fore, found)
+        self.mean_ = X.mean(axis=0)
+        self._fit(X, background)
         return self
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:
             check_count("n_components", self.n_components)
-        check_choice("cumulant", self.cumulant, ("plugin", "unbiased"))
-        check_choice("projection", self.projection, ("pattern", "filter"))
-        check_count("max_iter", self.max_iter)
-        check_scale("tol", self.tol)
 
     def _check_data(self, X: Any, background: Any) -> tuple[np.ndarray, np.ndarray | None]:
         names = _column_names(X)
@@ -127,93 +94,40 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if isinstance(background, Background):
             background = background.data
-        if background is None:
+        if background is None and self._alone is not None:
             warn_user(
-                "no background was given, so nothing is contrasted: this is plain ICA of X. "
+                f"no background was given, so nothing is contrasted: this is {self._alone} of X. "
                 "Pass fit(X, background=...).",
                 DelicateDataWarning,
             )
-        else:
+        if background is not None:
             columns = _column_names(background)
             check_dataset(background, "background")
             background = check_array(
                 background, dtype=np.float64, ensure_min_samples=2, input_name="background"
             )
             check_same_features(names, columns, X.shape[1], background.shape[1])
-            if X.shape[1] < 2 or self.n_pcs == 1:
-                raise ValueError(
-                    f"X and background have {X.shape[1]} feature(s) and n_pcs={self.n_pcs!r}, but a "
-                    "contrast needs at least 2 dimensions: with one there is only one direction."
-                )
+            self._check_dimensions(X.shape[1])
         check_variation(X, background)
         warn_delicate(X, background, names)
         return X, background
 
-    def _choose_ranks(self, fore: Cumulants, back: Cumulants | None) -> Ranks:
-        p = fore.n_features
-        r, l = (  # noqa: E741 - the paper's ℓ
-            None if value is None else check_rank(value, p, name)
-            for name, value in (
-                ("n_background", self.n_background),
-                ("n_foreground", self.n_foreground),
+    def _check_dimensions(self, n_features: int) -> None:
+        n_pcs = getattr(self, "n_pcs", None)
+        if self._alone is not None and (n_features < 2 or n_pcs == 1):
+            working_in = f" and n_pcs={n_pcs!r}" if hasattr(self, "n_pcs") else ""
+            raise ValueError(
+                f"X and background have {n_features} feature(s){working_in}, but a contrast needs at "
+                "least 2 dimensions: with one there is only one direction."
             )
-        )
-        ranks = choose_ranks(fore, back, l, r)
-        self.n_background_, self.n_foreground_ = ranks
-        if ranks.n_foreground > 0:
-            return ranks
-        warn_user(
-            "nothing in the foreground's fourth cumulant stands out from the background's "
-            "(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
-            "noise, or set n_foreground.",
-            PatternWarning,
-        )
-        room = n_packed(p) - ranks.n_background
-        return ranks._replace(n_foreground=max(min(self.n_components or p, room), 1))
-
-    def _plain_ica(self, fore: Cumulants, ranks: Ranks) -> Separation:
-        found = htd(fore.fourth, ranks.n_foreground)
-        self.background_components_ = np.empty((0, self.n_features_in_))
-        self.background_weights_ = self.shared_weights_ = np.empty(0)
-        residual = relative_norm(fore.fourth - found.tensor(), fore.fourth)
-        return Separation(found, np.full(found.weights.size, np.nan), residual, 1)
-
-    def _store(self, mean: np.ndarray, fore: Cumulants, found: Separation) -> None:
-        count = found.ratio.size
-        wanted = count if self.n_components is None else self.n_components
-        if wanted > count:
-            warn_user(
-                f"n_components={wanted} patterns were asked for, but n_foreground={count} were "
-                "sought: that many are returned. Raise n_foreground.",
-                PatternWarning,
-            )
-        # NaN (no background) sorts last and stably: then the order by weight remains.
-        keep = np.argsort(-found.ratio, kind="stable")[:wanted]
-        vectors = found.foreground.vectors[:, keep]
-        self.mean_ = mean
-        self.components_ = self._lift_patterns(vectors)
-        filters = self._lift(_filters(vectors, fore.covariance))
-        # a filter has a positive product with its pattern, whatever the pattern's sign
-        gains = np.einsum("kp,kp->k", filters, self.components_)
-        self.filters_ = filters * np.where(gains < 0, -1.0, 1.0)[:, None]
-        self.contrast_ratio_ = found.ratio[keep]
-        self.foreground_weights_ = found.foreground.weights[keep]
-        self.residual_ = found.residual
-        if found.residual > 1:
-            warn_user(
-                f"the patterns leave more of the foreground's fourth cumulant than there was (residual_ "
-                f"= {found.residual:.3g}): what was subtracted for the background was not there. Do not "
-                'trust this fit; lower n_background, or use deflation="least_squares".',
-                PatternWarning,
-            )
-        self.n_iter_ = max(found.n_iter, 1)
 
     @property
     def _axes(self) -> np.ndarray:
-        return self.components_ if self.projection == "pattern" else self.filters_
+        """What `transform` multiplies by, as rows."""
+        return self.components_
 
     def transform(self, X: Any) -> np.ndarray:
-        """Scores of the rows of ``X``: ``(X − mean_) @ components_.T``, or with ``filters_``.
+        """Scores of the rows of ``X``: ``(X − mean_) @ components_.T``, or with the method's own axes.
 
         Parameters
         ----------
@@ -255,6 +169,162 @@ class BaseContrastive(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
+
+
+class CovarianceTransformer(ContrastTransformer):
+    """A method that reads its components from the covariances of both datasets alone."""
+
+    _alone: ClassVar[str | None] = "plain PCA"
+    # Covariances divide by n − ddof, as the method was published.
+    _ddof: ClassVar[int] = 1
+
+    @abstractmethod
+    def _directions(
+        self, foreground: np.ndarray, background: np.ndarray | None, n_components: int
+    ) -> np.ndarray:
+        """Columns from the two covariances; also stores what is the method's own."""
+
+    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
+        p = X.shape[1]
+        wanted = p if self.n_components is None else self.n_components
+        if wanted > p:
+            warn_user(
+                f"n_components={wanted} components were asked for, but {p} variable(s) have no more "
+                f"than {p}: that many are returned.",
+                PatternWarning,
+            )
+        # matrix-free: nothing of fourth order is computed
+        fore, *others = (
+            cumulants(rows, storage="matrix-free") for rows in (X, background) if rows is not None
+        )
+        back = others[0] if others else None
+        vectors = self._directions(
+            self._covariance(fore), None if back is None else self._covariance(back), min(wanted, p)
+        )
+        self.components_ = fix_signs(vectors / np.linalg.norm(vectors, axis=0)).T
+        self.contrast_ratio_ = (
+            np.full(len(self.components_), np.nan)
+            if back is None
+            else contrast_ratio(self.components_.T, fore, back)
+        )
+
+    def _covariance(self, data: Cumulants) -> np.ndarray:
+        return data.covariance * (data.n_samples / (data.n_samples - self._ddof))
+
+
+class BaseContrastive(ContrastTransformer):
+    """Fit around an algorithm that separates two fourth cumulants."""
+
+    n_background: int | None
+    n_foreground: int | None
+    n_pcs: int | str | None
+    cumulant: str
+    deflation: str
+    projection: str
+    max_iter: int
+    tol: float
+    random_state: Any
+
+    @abstractmethod
+    def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
+        """Run the algorithm on both cumulants and store what is its own."""
+
+    def _lift(self, vectors: np.ndarray) -> np.ndarray:
+        """Columns in projected coordinates to rows over the variables."""
+        return (vectors if self.basis_ is None else self.basis_ @ vectors).T
+
+    def _lift_patterns(self, vectors: np.ndarray) -> np.ndarray:
+        """As `_lift`, the largest entry over the variables positive."""
+        return fix_signs(self._lift(vectors).T).T
+
+    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
+        datasets = [X] if background is None else [X, background]
+        self.basis_ = common_basis(datasets, self.n_pcs)
+        logger.info("cumulants of %s rows", " and ".join(str(len(rows)) for rows in datasets))
+        fore, *others = (
+            project_cumulants(rows, self.basis_, self.cumulant)  # type: ignore[arg-type]
+            for rows in datasets
+        )
+        self.n_pcs_ = fore.n_features
+        back = others[0] if others else None
+        if back is not None and background is not None:
+            still = int(np.sum(np.ptp(background, axis=0) == 0)) if self.basis_ is None else 0
+            spectrum = np.linalg.eigvalsh(back.covariance)
+            check_covariance_rank(spectrum, back.n_samples, still, "background")
+        logger.info("choosing ranks")
+        ranks = self._choose_ranks(fore, back)
+        logger.info("separating patterns, r = %d and l = %d", *ranks)
+        found = self._plain_ica(fore, ranks) if back is None else self._separate(fore, back, ranks)
+        self._store(fore, found)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("cumulant", self.cumulant, ("plugin", "unbiased"))
+        check_choice("projection", self.projection, ("pattern", "filter"))
+        check_count("max_iter", self.max_iter)
+        check_scale("tol", self.tol)
+
+    def _choose_ranks(self, fore: Cumulants, back: Cumulants | None) -> Ranks:
+        p = fore.n_features
+        r, l = (  # noqa: E741 - the paper's ℓ
+            None if value is None else check_rank(value, p, name)
+            for name, value in (
+                ("n_background", self.n_background),
+                ("n_foreground", self.n_foreground),
+            )
+        )
+        ranks = choose_ranks(fore, back, l, r)
+        self.n_background_, self.n_foreground_ = ranks
+        if ranks.n_foreground > 0:
+            return ranks
+        warn_user(
+            "nothing in the foreground's fourth cumulant stands out from the background's "
+            "(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
+            "noise, or set n_foreground.",
+            PatternWarning,
+        )
+        room = n_packed(p) - ranks.n_background
+        return ranks._replace(n_foreground=max(min(self.n_components or p, room), 1))
+
+    def _plain_ica(self, fore: Cumulants, ranks: Ranks) -> Separation:
+        found = htd(fore.fourth, ranks.n_foreground)
+        self.background_components_ = np.empty((0, self.n_features_in_))
+        self.background_weights_ = self.shared_weights_ = np.empty(0)
+        residual = relative_norm(fore.fourth - found.tensor(), fore.fourth)
+        return Separation(found, np.full(found.weights.size, np.nan), residual, 1)
+
+    def _store(self, fore: Cumulants, found: Separation) -> None:
+        count = found.ratio.size
+        wanted = count if self.n_components is None else self.n_components
+        if wanted > count:
+            warn_user(
+                f"n_components={wanted} patterns were asked for, but n_foreground={count} were "
+                "sought: that many are returned. Raise n_foreground.",
+                PatternWarning,
+            )
+        # NaN (no background) sorts last and stably: then the order by weight remains.
+        keep = np.argsort(-found.ratio, kind="stable")[:wanted]
+        vectors = found.foreground.vectors[:, keep]
+        self.components_ = self._lift_patterns(vectors)
+        filters = self._lift(_filters(vectors, fore.covariance))
+        # a filter has a positive product with its pattern, whatever the pattern's sign
+        gains = np.einsum("kp,kp->k", filters, self.components_)
+        self.filters_ = filters * np.where(gains < 0, -1.0, 1.0)[:, None]
+        self.contrast_ratio_ = found.ratio[keep]
+        self.foreground_weights_ = found.foreground.weights[keep]
+        self.residual_ = found.residual
+        if found.residual > 1:
+            warn_user(
+                f"the patterns leave more of the foreground's fourth cumulant than there was (residual_ "
+                f"= {found.residual:.3g}): what was subtracted for the background was not there. Do not "
+                'trust this fit; lower n_background, or use deflation="least_squares".',
+                PatternWarning,
+            )
+        self.n_iter_ = max(found.n_iter, 1)
+
+    @property
+    def _axes(self) -> np.ndarray:
+        return self.components_ if self.projection == "pattern" else self.filters_
 
 
 def _filters(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
