@@ -9,23 +9,26 @@ import numpy as np
 
 from contrica.ranks import Ranks, Scree
 
-__all__ = ["images", "loadings", "scatter", "scree"]
+__all__ = ["images", "loadings", "scatter", "scree", "small_multiples"]
 
 # Colours that stay apart for colour-blind readers (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Groups in one legend.
+MOST_SHOWN = 24
 
 
-def _figure(**size: Any) -> Any:
+def new_figure(**size: Any) -> Any:
+    """A matplotlib figure that belongs to no display."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install 'contrica[plots]'") from error
-    # A figure of our own, so that no global state or display is touched.
+    # not by pyplot, so that no global state is touched
     return Figure(layout="constrained", **size)
 
 
 def _axes(ax: Any, **size: Any) -> Any:
-    return _figure(**size).subplots() if ax is None else ax
+    return new_figure(**size).subplots() if ax is None else ax
 
 
 def scree(values: Scree, ranks: Ranks | None = None, ax: Any = None) -> Any:
@@ -168,7 +171,7 @@ def images(
     matplotlib Figure
     """
     if figure is None:
-        figure = _figure(figsize=(1.9 * len(patterns), 2.6))
+        figure = new_figure(figsize=(1.9 * len(patterns), 2.6))
     axes = np.atleast_1d(figure.subplots(1, len(patterns)))
     for i, (ax, pattern) in enumerate(zip(axes, patterns, strict=True)):
         limit = np.abs(pattern).max()
@@ -177,3 +180,103 @@ def images(
         if titles is not None:
             ax.set_title(titles[i], fontsize=9)
     return figure
+
+
+def small_multiples(
+    scores: Sequence[np.ndarray | None],
+    titles: Sequence[str],
+    labels: np.ndarray | None = None,
+    *,
+    backgrounds: Sequence[np.ndarray | None] | None = None,
+    label_names: Sequence[str] | None = None,
+    figure: Any = None,
+) -> Any:
+    """The same rows by the scores of several methods, one panel each, with one legend.
+
+    Axes differ between panels, as methods scale their scores differently. A panel's limits hold
+    all foreground rows but, at either end, the outermost 0.2 %; so do not read extremes from it.
+
+    Parameters
+    ----------
+    scores : sequence of ndarray of shape (n_samples, n_components) or None
+        Of the foreground, one per method; ``None`` leaves the panel empty but for its title.
+    titles : sequence of str
+    labels : ndarray of int of shape (n_samples,), optional
+        Colour the points by group; those below 0 belong to none.
+    backgrounds : sequence of ndarray or None, optional
+        Scores of the background, one per method, drawn in grey beneath.
+    label_names : sequence of str, optional
+        Legend of the groups 0, 1, ….
+    figure : matplotlib Figure, optional
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    n_columns = min(len(scores), 4)
+    n_rows = -(-len(scores) // n_columns)
+    if figure is None:
+        figure = new_figure(figsize=(3.1 * n_columns, 3.3 * n_rows + 0.5))
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    beneath = [None] * len(scores) if backgrounds is None else backgrounds
+    groups, names = _all_grouped(labels, label_names)
+    for i, (points, under) in enumerate(zip(scores, beneath, strict=True)):
+        ax = axes[i]
+        ax.set_title(titles[i], fontsize=9)
+        if points is None:
+            ax.set_axis_off()
+            continue
+        scatter(points, groups, background=under, label_names=names, ax=ax)
+        _tidy_panel(ax, points, first=i % n_columns == 0)
+    for ax in axes[len(scores) :]:
+        ax.set_axis_off()
+    _common_legend(figure, axes)
+    return figure
+
+
+def _all_grouped(
+    labels: np.ndarray | None, names: Sequence[str] | None
+) -> tuple[np.ndarray | None, list[str] | None]:
+    """Labels in which the rows without one are a group of their own, the last."""
+    if labels is None:
+        return None, None
+    last = labels.max() + 1
+    shown = [str(i) for i in range(last)] if names is None else list(names)
+    if (labels < 0).any():
+        return np.where(labels < 0, last, labels), [*shown, "no label"]
+    return labels, shown
+
+
+def _tidy_panel(ax: Any, points: np.ndarray, *, first: bool) -> None:
+    """Small text, points by their number, no legend, and limits that a few far rows do not set."""
+    ax.get_legend().remove()
+    ax.tick_params(labelsize=7)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set_size(8)
+        axis.get_offset_text().set_size(7)
+    if not first:
+        ax.set_ylabel("")
+    for collection in ax.collections:
+        collection.set_sizes([np.clip(3000 / len(points), 3, 10)])
+    if points.shape[1] > 1:
+        low, high = np.quantile(points[:, :2], [0.002, 0.998], axis=0)
+        margin = np.maximum(0.06 * (high - low), np.finfo(float).tiny)
+        ax.set_xlim(low[0] - margin[0], high[0] + margin[0])
+        ax.set_ylim(low[1] - margin[1], high[1] + margin[1])
+
+
+def _common_legend(figure: Any, axes: Sequence[Any]) -> None:
+    handles, shown = next(
+        (found for found in (ax.get_legend_handles_labels() for ax in axes) if found[0]), ([], [])
+    )
+    if len(handles) > MOST_SHOWN:
+        handles, shown = handles[:MOST_SHOWN], [*shown[: MOST_SHOWN - 1], "… and more"]
+    if handles:
+        figure.legend(
+            *(handles, shown),
+            loc="outside lower center",
+            ncols=min(len(handles), 8),
+            markerscale=4,
+            fontsize=8,
+            frameon=False,
+        )

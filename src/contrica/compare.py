@@ -1,0 +1,491 @@
+"""All contrastive methods side by side on one pair of datasets."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import numbers
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import silhouette_score
+
+from contrica.estimators import (
+    ContrastiveICA,
+    ContrastivePCA,
+    GeneralizedContrastivePCA,
+    PlainICA,
+    PlainPCA,
+    ProbabilisticContrastivePCA,
+    ProportionalContrastiveICA,
+)
+from contrica.validation import (
+    DelicateDataWarning,
+    check_choice,
+    check_count,
+    generator,
+    warn_user,
+)
+
+__all__ = [
+    "METHODS",
+    "Comparison",
+    "MethodResult",
+    "compare_methods",
+    "read_labels",
+]
+
+logger = logging.getLogger("contrica")
+
+# Distances between all pairs of more rows than this take minutes and tell nothing more.
+SILHOUETTE_ROWS = 5000
+
+
+class _Method(NamedTuple):
+    """How one method is called, built and asked what it chose."""
+
+    name: str
+    build: Callable[[int, Any, int], Any]
+    choice: Callable[[Any], str]
+
+
+def _ranks(model: Any) -> str:
+    return f"r = {model.n_background_}, l = {model.n_foreground_}, {model.n_pcs_} PCs"
+
+
+METHODS: dict[str, _Method] = {
+    "cica": _Method(
+        "cICA",
+        lambda k, n_pcs, seed: ContrastiveICA(k, n_pcs=n_pcs, random_state=seed),
+        _ranks,
+    ),
+    "proportional": _Method(
+        "proportional cICA",
+        lambda k, n_pcs, seed: ProportionalContrastiveICA(k, n_pcs=n_pcs, random_state=seed),
+        lambda model: f"scale {model.background_scale_:.3g}, {_ranks(model)}",
+    ),
+    "cpca": _Method(
+        "cPCA",
+        lambda k, n_pcs, seed: ContrastivePCA(k, random_state=seed),
+        lambda model: f"α = {model.alpha_:.3g}",
+    ),
+    "pcpca": _Method(
+        "PCPCA",
+        lambda k, n_pcs, seed: ProbabilisticContrastivePCA(k),
+        lambda model: f"γ = {model.gamma_:.3g}",
+    ),
+    "gcpca": _Method(
+        "gcPCA", lambda k, n_pcs, seed: GeneralizedContrastivePCA(k), lambda model: "no parameter"
+    ),
+    "ica": _Method(
+        "ICA",
+        lambda k, n_pcs, seed: PlainICA(k, n_pcs=n_pcs),
+        lambda model: f"rank {model.rank_}, {model.n_pcs_} PCs",
+    ),
+    "pca": _Method("PCA", lambda k, n_pcs, seed: PlainPCA(k), lambda model: "no parameter"),
+}
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """What one method found, or why it found nothing.
+
+    Attributes
+    ----------
+    key, name : str
+        Short name, as in ``methods=``, and the name to print.
+    model : estimator or None
+        Fitted; ``None``, like the arrays below, where the method failed.
+    contrast_ratio : ndarray of shape (n_components,) or None
+        k(b): variance along each pattern in the foreground over that in the background.
+    scores, background_scores : ndarray of shape (n_rows, n_components) or None
+        Of the rows of both datasets.
+    silhouette : float or None
+        Of the foreground's scores by label; uses labels, and is ``None`` without them.
+    seconds : float
+        Wall time of the fit.
+    choice : str
+        What the method chose by itself: ranks, α, scale.
+    warnings : tuple of str
+    error : str or None
+    """
+
+    key: str
+    name: str
+    model: Any
+    contrast_ratio: np.ndarray | None
+    scores: np.ndarray | None
+    background_scores: np.ndarray | None
+    silhouette: float | None
+    seconds: float
+    choice: str
+    warnings: tuple[str, ...]
+    error: str | None
+
+    @property
+    def title(self) -> str:
+        """Method, choice and numbers in three short lines; a silhouette is marked as using labels."""
+        if self.contrast_ratio is None:
+            return f"{self.name}\nfailed"
+        found = "k(b) " + ", ".join(f"{ratio:.3g}" for ratio in self.contrast_ratio[:2])
+        if self.silhouette is not None:
+            found += f"; silhouette {self.silhouette:.2f} (labels)"
+        return f"{self.name}\n{self.choice}\n{found}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Results of several methods on one pair of datasets, in the order they were run.
+
+    Attributes
+    ----------
+    results : tuple of MethodResult
+    groups : ndarray of shape (n_samples,) or None
+        Number of each row's group, -1 for rows without a label; ``None`` without labels.
+    group_names : tuple of str
+    silhouette_rows : int
+        Labelled rows that the silhouettes were computed on; 0 without labels.
+    n_labelled : int
+        Labelled rows in all; more than ``silhouette_rows`` where those are a sample.
+    """
+
+    results: tuple[MethodResult, ...]
+    groups: np.ndarray | None
+    group_names: tuple[str, ...]
+    silhouette_rows: int
+    n_labelled: int
+
+    def __iter__(self) -> Iterator[MethodResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __getitem__(self, key: str) -> MethodResult:
+        for result in self.results:
+            if result.key == key:
+                return result
+        raise KeyError(f"{key!r} was not compared; there are {[r.key for r in self.results]}")
+
+    def table(self) -> tuple[list[str], list[list[Any]]]:
+        """Headings and one row per method, as they go into a csv file or a data frame.
+
+        Returns
+        -------
+        columns : list of str
+            The silhouette's says that it uses labels; without labels it is not there.
+        rows : list of list
+            ``None`` where a method failed or returned fewer patterns.
+        """
+        most = max(
+            (len(r.contrast_ratio) for r in self.results if r.contrast_ratio is not None), default=0
+        )
+        columns = ["method", *(f"contrast_ratio_{i + 1}" for i in range(most))]
+        columns += [] if self.groups is None else ["silhouette_uses_labels"]
+        columns += ["seconds", "chose", "warnings", "error"]
+        rows: list[list[Any]] = []
+        for r in self.results:
+            ratios = [] if r.contrast_ratio is None else r.contrast_ratio.tolist()
+            row = [r.key, *ratios, *[None] * (most - len(ratios))]
+            row += [] if self.groups is None else [r.silhouette]
+            rows.append([*row, round(r.seconds, 3), r.choice, " | ".join(r.warnings), r.error])
+        return columns, rows
+
+
+def compare_methods(
+    X: Any,
+    background: Any,
+    *,
+    labels: Any = None,
+    n_components: int = 2,
+    methods: Sequence[str] | None = None,
+    n_pcs: int | str | None = "auto",
+    random_state: Any = None,
+) -> Comparison:
+    """Fit every contrastive method, and plain ICA and PCA, to one foreground and background.
+
+    Each method runs with its own defaults and without labels. Labels, where given, serve one
+    purpose: afterwards, the silhouette of the foreground's scores by group is reported. It chooses
+    nothing, neither a method nor a parameter, and ranking methods by it is hindsight.
+
+    A method that fails on these data does not lose the others: its result holds the error. If all
+    fail, the input is at fault and the first error is raised.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Foreground.
+    background : array-like of shape (n_background_samples, n_features)
+        Background, over the same variables in the same order.
+    labels : array-like of shape (n_samples,), optional
+        Group of each foreground row; rows without one (None, NaN or empty) stay out of the
+        silhouette. Above 5000 labelled rows a random sample of 5000, the same for all methods, is
+        taken.
+    n_components : int, default=2
+        Patterns of each method to keep, and scores that the silhouette is computed on.
+    methods : sequence of str, optional
+        Short names, of "cica" and "proportional" (`ContrastiveICA`, `ProportionalContrastiveICA`),
+        "cpca" (`ContrastivePCA` with automatic α), "pcpca" (`ProbabilisticContrastivePCA`), "gcpca"
+        (`GeneralizedContrastivePCA`), "ica" (`PlainICA`, by hierarchical tensor decomposition) and
+        "pca" (`PlainPCA`); all by default.
+    n_pcs : int, "auto" or None, default="auto"
+        Principal components that the ICA methods work in, as in `ContrastiveICA`.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds every random method alike, and the sample for silhouettes.
+
+    Returns
+    -------
+    Comparison
+        Iterates over `MethodResult`; ``comparison["cica"]`` is one of them.
+
+    Examples
+    --------
+    >>> from contrica.datasets import load_digits_on_photos
+    >>> data = load_digits_on_photos(400)
+    >>> comparison = compare_methods(data.foreground, data.background, methods=["cpca", "pca"])
+    >>> [(result.name, result.contrast_ratio.shape) for result in comparison]
+    [('cPCA', (2,)), ('PCA', (2,))]
+    """
+    check_count("n_components", n_components)
+    keys = _check_methods(methods)
+    if background is None:
+        raise ValueError("background is None, but a comparison needs one. Pass the rows of one.")
+    _check_n_pcs(n_pcs, X)
+    seed = _one_seed(random_state)
+    groups, names = (None, ()) if labels is None else _groups(labels, len(X))
+    rows = None if groups is None else _silhouette_rows(groups, seed)
+    results = []
+    for i, key in enumerate(keys, start=1):
+        logger.info("%s, method %d of %d", METHODS[key].name, i, len(keys))
+        model = METHODS[key].build(n_components, n_pcs, seed)
+        results.append(_run(key, model, X, background, groups, rows))
+    if all(result.error is not None for result in results):
+        raise ValueError(results[0].error)
+    return Comparison(
+        tuple(results),
+        groups,
+        names,
+        0 if rows is None else rows.size,
+        0 if groups is None else int(np.sum(groups >= 0)),
+    )
+
+
+def _run(
+    key: str,
+    model: Any,
+    X: Any,
+    background: Any,
+    groups: np.ndarray | None,
+    rows: np.ndarray | None,
+) -> MethodResult:
+    """Fit and score one method; what goes wrong, or is doubtful, becomes part of the result."""
+    ratio = scores = background_scores = silhouette = error = None
+    choice = ""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        try:
+            model.fit(X, background=background)
+            seconds = time.perf_counter() - start
+            scores, background_scores = model.transform(X), model.transform(background)
+            ratio, choice = model.contrast_ratio_, METHODS[key].choice(model)
+            if groups is not None:
+                silhouette = float(silhouette_score(scores[rows], groups[rows]))
+        except Exception as failure:  # whatever it is, the other methods go on
+            seconds = time.perf_counter() - start
+            ratio = scores = background_scores = model = None
+            error = str(failure) or type(failure).__name__
+    return MethodResult(
+        *(key, METHODS[key].name, model, ratio, scores, background_scores, silhouette, seconds),
+        choice,
+        tuple(dict.fromkeys(" ".join(str(w.message).split()) for w in caught)),
+        error,
+    )
+
+
+def _check_methods(methods: Sequence[str] | None) -> list[str]:
+    if methods is None:
+        return list(METHODS)
+    keys = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
+    if not keys:
+        raise ValueError(f"methods is empty. Name some of {', '.join(METHODS)}, or leave it out.")
+    for key in keys:
+        check_choice("methods", key, tuple(METHODS))
+    return keys
+
+
+def _check_n_pcs(n_pcs: object, X: Any) -> None:
+    """Refuse what the ICA methods would each refuse while the others ran."""
+    if n_pcs is None:
+        return
+    if isinstance(n_pcs, str):
+        check_choice("n_pcs", n_pcs, ("auto",))
+        return
+    count, shape = check_count("n_pcs", n_pcs, least=2), np.shape(X)
+    if len(shape) == 2 and count > shape[1]:
+        raise ValueError(
+            f"n_pcs={count} is more than the {shape[1]} variables there are. Lower it, or use "
+            '"auto" for the paper\'s rule.'
+        )
+
+
+def _one_seed(random_state: Any) -> int:
+    """One number for all methods, so that a result does not depend on which others are run."""
+    rng = generator(random_state)
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(rng.integers(2**31))
+
+
+# --- labels ---
+
+
+def _is_missing(label: object) -> bool:
+    if isinstance(label, str):
+        return label.strip() == ""
+    return label is None or str(label) in ("nan", "NaT", "<NA>")
+
+
+def _groups(labels: Any, n_rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Number of each row's group, -1 where it has none, and the names of the groups."""
+    values = np.asarray(labels, dtype=object)
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"labels have shape {values.shape}, but there are {n_rows} foreground rows. Give one "
+            "label per row, in the same order."
+        )
+    texts = ["" if _is_missing(value) else str(value).strip() for value in values]
+    names = _ordered(set(texts) - {""})
+    unlabelled = texts.count("")
+    if not 2 <= len(names) < n_rows - unlabelled:
+        raise ValueError(
+            f"labels name {len(names)} group(s) among {n_rows - unlabelled} labelled rows, but a "
+            "silhouette needs at least two groups, and fewer groups than rows. Leave the labels out, "
+            "or give others."
+        )
+    if unlabelled:
+        warn_user(
+            f"{unlabelled} of {n_rows} rows have no label: they are fitted like all others, but stay "
+            "out of the silhouette.",
+            DelicateDataWarning,
+        )
+    number = {name: i for i, name in enumerate(names)} | {"": -1}
+    return np.array([number[text] for text in texts]), tuple(names)
+
+
+def _ordered(names: set[str]) -> list[str]:
+    try:
+        return sorted(names, key=float)
+    except ValueError:
+        return sorted(names)
+
+
+def _silhouette_rows(groups: np.ndarray, seed: int) -> np.ndarray:
+    """Labelled rows, or a sample of them where all pairwise distances would take too long."""
+    rows = np.flatnonzero(groups >= 0)
+    if rows.size <= SILHOUETTE_ROWS:
+        return rows
+    rows = np.sort(generator(seed).choice(rows, SILHOUETTE_ROWS, replace=False))
+    if not 2 <= np.unique(groups[rows]).size < rows.size:
+        raise ValueError(
+            f"a sample of {SILHOUETTE_ROWS} labelled rows, which silhouettes of so many rows are "
+            "computed on, does not hold two groups and fewer groups than rows. Leave the labels "
+            "out, or merge groups."
+        )
+    return rows
+
+
+_LABEL_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+_NO_LABEL = ("", "NA", "NaN", "nan")
+
+
+def read_labels(path: str | Path, n_rows: int, row_names: np.ndarray | None = None) -> np.ndarray:
+    """Read one label per foreground row from a csv, tsv or txt file.
+
+    The file holds a column of labels, after an optional column of row names. One line more than
+    there are rows means that the first is a heading. Empty cells, ``NA`` and ``NaN`` are rows
+    without a label.
+
+    Parameters
+    ----------
+    path : path
+    n_rows : int
+        Rows of the foreground.
+    row_names : ndarray of shape (n_rows,), optional
+        Names of those rows, compared with those in the file where both have them.
+
+    Returns
+    -------
+    ndarray of str of shape (n_rows,)
+        Empty where a row has no label.
+    """
+    path = Path(path)
+    records = _label_records(path)
+    width = len(records[-1])
+    if len(records) == n_rows + 1 and len(records[0]) in (width, width - 1):
+        records = records[1:]
+    uneven = [i for i, record in enumerate(records) if len(record) != width]
+    if uneven or width > 2:
+        cells = len(records[uneven[0]]) if uneven else width
+        raise ValueError(
+            f"{path}: a row has {cells} cells, but one column of labels is needed, with at most one "
+            "column of row names before it, in all rows. Keep those only."
+        )
+    if len(records) != n_rows:
+        raise ValueError(
+            f"{path} has {len(records)} labels for {n_rows} foreground rows. Give one per row, in "
+            "the same order; a heading may come first."
+        )
+    if width == 2:
+        _compare_row_names(path, [record[0].strip() for record in records], row_names)
+    labels = np.array([record[-1].strip() for record in records])
+    _warn_of_heading(path, labels)
+    return np.where(np.isin(labels, _NO_LABEL), "", labels)
+
+
+def _label_records(path: Path) -> list[list[str]]:
+    kind = path.suffix.lower()
+    if kind not in _LABEL_DELIMITERS:
+        raise ValueError(f"{path} is of unknown type {kind or '(none)'!r}. Use csv, tsv or txt.")
+    if not path.is_file():
+        what = "is a folder, not a file" if path.is_dir() else "does not exist"
+        raise FileNotFoundError(f"{path} {what}. Check the path.")
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as lines:
+            reader = csv.reader(lines, delimiter=_LABEL_DELIMITERS[kind])
+            records = [record for record in reader if record]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a text file in UTF-8. Save it as csv in UTF-8.") from error
+    if not records:
+        raise ValueError(f"{path} is empty. It needs one label per foreground row.")
+    return records
+
+
+def _compare_row_names(path: Path, names: list[str], row_names: np.ndarray | None) -> None:
+    if row_names is None:
+        warn_user(
+            f"{path} has row names but the foreground has none, so their order could not be compared.",
+            DelicateDataWarning,
+        )
+        return
+    for i, (name, other) in enumerate(zip(names, row_names, strict=True), start=1):
+        if name != str(other).strip():
+            raise ValueError(
+                f"{path}: row {i} is called {name!r}, but {str(other)!r} in the foreground. Bring the "
+                "labels into the order of the foreground's rows."
+            )
+
+
+def _warn_of_heading(path: Path, labels: np.ndarray) -> None:
+    """A first label that no other row has may be a heading, and then one label is missing."""
+    if len(labels) > 2 and not np.isin(labels[0], labels[1:]):
+        warn_user(
+            f"the first label of {path}, {str(labels[0])!r}, occurs once only. If it is a heading, "
+            "one label is missing.",
+            DelicateDataWarning,
+        )

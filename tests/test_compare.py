@@ -1,0 +1,411 @@
+import csv
+import os
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import silhouette_score
+from typer.testing import CliRunner
+
+from contrica import ContrastiveICA, compare, plots
+from contrica.cli import app
+from contrica.compare import METHODS, compare_methods, read_labels
+from contrica.datasets import load_digits_on_photos
+from contrica.files import read_table
+from contrica.validation import DelicateDataWarning, PatternWarning
+
+runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
+
+# quick ones, enough where it does not matter which methods run
+QUICK = ("cpca", "pca")
+
+
+def run(*arguments):
+    return runner.invoke(app, ["compare", *(str(argument) for argument in arguments)])
+
+
+def said(result):
+    return " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_digits_on_photos(600)
+
+
+# Whole images have mean zero, and so a direction in which nothing varies; a part of them has none.
+PART = slice(10, 40)
+
+
+def compared(data, **options):
+    options = {"n_pcs": 8, "random_state": 0, **options}
+    return compare_methods(data.foreground[:, PART], data.background[:, PART], **options)
+
+
+@pytest.fixture(scope="module")
+def whole(data):
+    return compared(data, labels=data.labels)
+
+
+# --- the function ---
+
+
+def test_every_method_is_run_in_order(whole):
+    assert [result.key for result in whole] == list(METHODS)
+    assert len(whole) == 7
+    for result in whole:
+        assert result.error is None, result.error
+        assert result.choice
+        assert result.seconds > 0
+        assert result.scores.shape == result.background_scores.shape == (600, 2)
+
+
+def test_contrast_ratios_are_variances_of_the_scores_for_every_method(whole):
+    """One definition of k(b) in the whole column, whatever the method optimises."""
+    for result in whole:
+        expected = result.scores.var(axis=0) / result.background_scores.var(axis=0)
+        assert_allclose(result.contrast_ratio, expected, rtol=1e-6, err_msg=result.name)
+
+
+def test_silhouettes_are_those_of_the_scores(whole, data):
+    for result in whole:
+        assert result.silhouette == pytest.approx(silhouette_score(result.scores, data.labels))
+
+
+def test_labels_change_nothing_but_the_silhouette(whole, data):
+    without = compared(data)
+    assert without.groups is None
+    for one, other in zip(without, whole, strict=True):
+        assert one.silhouette is None
+        assert one.choice == other.choice
+        assert_array_equal(one.scores, other.scores)
+
+
+def test_a_row_is_the_fit_of_its_estimator_whatever_else_is_run(whole, data):
+    alone = compared(data, methods=["cica"])
+    model = ContrastiveICA(2, n_pcs=8, random_state=0)
+    with pytest.warns(PatternWarning) as caught:
+        model.fit(data.foreground[:, PART], background=data.background[:, PART])
+    for result in (alone["cica"], whole["cica"]):
+        assert_array_equal(result.model.components_, model.components_)
+        assert result.warnings == tuple(str(warning.message) for warning in caught)
+
+
+def test_a_generator_seeds_all_methods_alike(data):
+    first, second = (
+        compared(data, methods=["cica", "proportional"], random_state=np.random.default_rng(3))
+        for _ in range(2)
+    )
+    seeds = {result.model.random_state for result in first}
+    assert len(seeds) == 1
+    for one, other in zip(first, second, strict=True):
+        assert_array_equal(one.scores, other.scores)
+
+
+def test_one_method_failing_does_not_lose_the_others(data, monkeypatch):
+    class Broken:
+        def fit(self, X, background):
+            raise np.linalg.LinAlgError("did not converge")
+
+    monkeypatch.setitem(METHODS, "pca", METHODS["pca"]._replace(build=lambda *_: Broken()))
+    found = compare_methods(data.foreground, data.background, labels=data.labels, methods=QUICK)
+    assert found["pca"].error == "did not converge"
+    assert found["pca"].scores is None
+    assert "failed" in found["pca"].title
+    assert found["cpca"].error is None
+    columns, rows = found.table()
+    assert dict(zip(columns, rows[1], strict=True))["contrast_ratio_1"] is None
+    with pytest.raises(ValueError, match="did not converge"):
+        compare_methods(data.foreground, data.background, methods=["pca"])
+
+
+def test_warnings_stay_with_their_method(data):
+    X = data.foreground.copy()
+    X[:, 3] = 1.0
+    found = compare_methods(X, data.background, methods=["gcpca", "pca"])
+    for result in found:
+        assert any("constant in X (x3)" in message for message in result.warnings)
+
+
+def test_rows_without_a_label_stay_out_of_the_silhouette(data):
+    labels = [None if i % 7 == 0 else str(label) for i, label in enumerate(data.labels)]
+    with pytest.warns(DelicateDataWarning, match="86 of 600 rows have no label"):
+        found = compare_methods(data.foreground, data.background, labels=labels, methods=["pca"])
+    kept = np.arange(600) % 7 != 0
+    expected = silhouette_score(found["pca"].scores[kept], data.labels[kept])
+    assert found["pca"].silhouette == pytest.approx(expected)
+    assert found.silhouette_rows == found.n_labelled == 514
+
+
+def test_silhouettes_of_many_rows_are_sampled_with_the_seed(data, monkeypatch):
+    monkeypatch.setattr(compare, "SILHOUETTE_ROWS", 100)
+    calls = [
+        compare_methods(
+            data.foreground, data.background, labels=data.labels, methods=QUICK, random_state=seed
+        )
+        for seed in (0, 0, 1)
+    ]
+    values = [found["pca"].silhouette for found in calls]
+    assert calls[0].silhouette_rows == 100
+    assert calls[0].n_labelled == 600
+    assert values[0] == values[1] != values[2]
+
+
+def test_groups_are_ordered_as_numbers_where_they_are(data):
+    labels = np.arange(600) % 12
+    found = compare_methods(data.foreground, data.background, labels=labels, methods=["pca"])
+    assert found.group_names == tuple(str(i) for i in range(12))
+    assert_array_equal(found.groups, labels)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": np.zeros(600)}, "1 group"),
+        ({"labels": np.arange(600)}, "600 group"),
+        ({"labels": np.arange(599) % 2}, r"shape \(599,\), but there are 600"),
+        ({"labels": [None] * 600}, "0 group"),
+        ({"methods": ["umap"]}, "methods='umap' is not known"),
+        ({"methods": []}, "methods is empty"),
+        ({"n_components": 0}, "n_components=0 is too small"),
+        ({"n_pcs": 99}, "n_pcs=99 is more than the 64"),
+        ({"n_pcs": "many"}, "n_pcs='many'"),
+        ({"random_state": -1}, "random_state=-1"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_is_fitted(data, change, message, monkeypatch):
+    monkeypatch.setattr(compare, "_run", lambda *_: pytest.fail("a method was run"))
+    with pytest.raises(ValueError, match=message):
+        compare_methods(data.foreground, data.background, **change)
+
+
+def test_bad_data_are_an_error_not_a_table_of_failures(data):
+    holed = data.foreground.copy()
+    holed[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        compare_methods(holed, data.background)
+    with pytest.raises(ValueError, match="63"):
+        compare_methods(data.foreground, data.background[:, :63])
+    with pytest.raises(ValueError, match="background is None"):
+        compare_methods(data.foreground, None)
+
+
+# --- labels from files ---
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("l.csv", "a\nb\na\n"),
+        ("l.csv", "group\na\nb\na\n"),
+        ("l.txt", "a\nb\na\n\n"),
+        ("l.csv", "r1,a\nr2,b\nr3,a\n"),
+        ("l.csv", ",group\nr1,a\nr2,b\nr3,a\n"),
+        ("l.tsv", "group\nr1\ta\nr2\tb\nr3\ta\n"),
+    ],
+)
+def test_labels_are_read_with_and_without_headings_and_row_names(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    labels = read_labels(tmp_path / name, 3, np.array(["r1", "r2", "r3"]))
+    assert list(labels) == ["a", "b", "a"]
+
+
+def test_labels_that_are_not_available_are_empty(tmp_path):
+    (tmp_path / "l.csv").write_text('a\nNA\n""\na\n')
+    assert list(read_labels(tmp_path / "l.csv", 4)) == ["a", "", "", "a"]
+
+
+def test_doubtful_labels_warn(tmp_path):
+    (tmp_path / "l.csv").write_text("group\na\na\nb\nb\n")
+    with pytest.warns(DelicateDataWarning, match="'group', occurs once only"):
+        read_labels(tmp_path / "l.csv", 5)
+    (tmp_path / "l.csv").write_text("r1,a\nr2,a\n")
+    with pytest.warns(DelicateDataWarning, match="the foreground has none"):
+        read_labels(tmp_path / "l.csv", 2)
+
+
+# --- the figure ---
+
+
+def test_small_multiples_show_every_method_with_one_legend(rng):
+    scores = [rng.standard_normal((40, 2)) for _ in range(5)]
+    labels = np.arange(40) % 3 - 1
+    figure = plots.small_multiples(
+        [*scores, None],
+        list("abcdef"),
+        labels,
+        backgrounds=[*(points[:7] for points in scores), None],
+        label_names=["no", "yes"],
+    )
+    panels = [ax for ax in figure.axes if ax.get_title()]
+    assert [ax.get_title() for ax in panels] == list("abcdef")
+    for ax, points in zip(panels, scores, strict=False):
+        under, no, yes, unlabelled = ax.collections
+        assert_allclose(under.get_offsets(), points[:7])
+        assert_allclose(no.get_offsets(), points[labels == 0])
+        assert_allclose(yes.get_offsets(), points[labels == 1])
+        assert_allclose(unlabelled.get_offsets(), points[labels < 0])
+        assert ax.get_legend() is None
+    assert not panels[-1].collections
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.texts] == ["background", "no", "yes", "no label"]
+
+
+def test_far_rows_do_not_set_the_limits(rng):
+    scores = rng.standard_normal((1000, 2))
+    scores[0] = 1e6
+    ax = plots.small_multiples([scores], ["one"]).axes[0]
+    assert ax.get_xlim()[1] < 10
+    assert ax.get_ylim()[1] < 10
+
+
+def test_small_multiples_of_one_pattern_are_histograms(rng):
+    figure = plots.small_multiples([rng.standard_normal((40, 1))] * 2, ["a", "b"])
+    for ax in figure.axes:
+        assert sum(patch.get_height() for patch in ax.patches) == 40
+
+
+def test_a_legend_of_very_many_groups_is_cut(rng):
+    figure = plots.small_multiples([rng.standard_normal((90, 2))], ["a"], np.arange(90) % 45)
+    texts = [text.get_text() for text in figure.legends[0].texts]
+    assert len(texts) == plots.MOST_SHOWN
+    assert texts[-1] == "… and more"
+
+
+# --- the shell ---
+
+
+@pytest.fixture
+def files(tmp_path, data):
+    names = [f"p{i}" for i in range(12)]
+    for name, rows in (("fore", data.foreground), ("back", data.background)):
+        index = [f"{name}{i}" for i in range(300)]
+        pd.DataFrame(rows[:300, 20:32], columns=names, index=index).to_csv(tmp_path / f"{name}.csv")
+    groups = np.array(data.label_names)[data.labels[:300]]
+    index = [f"fore{i}" for i in range(300)]
+    pd.DataFrame({"digits": groups}, index=index).to_csv(tmp_path / "labels.csv")
+    return tmp_path
+
+
+def test_compare_prints_a_table_and_writes_nothing_without_a_folder(files, monkeypatch):
+    before = sorted(os.listdir(files))
+    monkeypatch.chdir(files)
+    result = run("fore.csv", "--background", "back.csv", "--n-pcs", 6)
+    assert result.exit_code == 0, result.output
+    for method in METHODS.values():
+        assert re.search(rf"│ {method.name} ", result.output), method.name
+    assert "silhouette" not in result.output
+    assert "k(b): variance along each pattern" in result.output
+    assert sorted(os.listdir(files)) == before
+
+
+def test_compare_with_labels_says_so_and_writes_its_files(files):
+    out = files / "out"
+    result = run(
+        files / "fore.csv",
+        *("--background", files / "back.csv", "--labels", files / "labels.csv"),
+        *("--methods", "cica, pca", "--n-pcs", 6, "--components", 2, "--seed", 3, "--out", out),
+    )
+    assert result.exit_code == 0, result.output
+    assert "silhouette (uses labels): " in said(result)
+    assert "on all 300 labelled rows" in said(result)
+    assert sorted(os.listdir(out)) == [
+        "comparison.csv",
+        "comparison.png",
+        "patterns_cica.csv",
+        "patterns_pca.csv",
+    ]
+    with open(out / "comparison.csv", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    fore, back = (read_table(files / name).values for name in ("fore.csv", "back.csv"))
+    labels = pd.read_csv(files / "labels.csv").digits
+    expected = compare_methods(
+        *(fore, back),
+        labels=labels,
+        methods=["cica", "pca"],
+        n_pcs=6,
+        random_state=3,
+    )
+    for row, found in zip(rows, expected, strict=True):
+        assert row["method"] == found.key
+        ratios = [float(row[f"contrast_ratio_{i}"]) for i in (1, 2)]
+        assert_allclose(ratios, found.contrast_ratio)
+        assert float(row["silhouette_uses_labels"]) == pytest.approx(found.silhouette)
+        patterns = read_table(out / f"patterns_{found.key}.csv")
+        assert_allclose(patterns.values, found.model.components_.T)
+        assert patterns.rows[0] == "p0"
+    assert (out / "comparison.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_failing_method_has_a_row_that_says_why(files, monkeypatch):
+    class Broken:
+        def fit(self, X, background):
+            raise ValueError("n_pcs=3 does not suit it.")
+
+    monkeypatch.setitem(METHODS, "pca", METHODS["pca"]._replace(build=lambda *_: Broken()))
+    call = (files / "fore.csv", "--background", files / "back.csv", "--out", files / "out")
+    result = run(*call, "--methods", "cpca,pca")
+    assert result.exit_code == 0, result.output
+    assert "failed: --n-pcs 3 does not suit it." in said(result)
+    assert not (files / "out" / "patterns_pca.csv").exists()
+
+
+def test_an_existing_folder_is_refused_without_overwrite(files):
+    (files / "out").mkdir()
+    call = (files / "fore.csv", "--background", files / "back.csv", "--out", files / "out")
+    refused = run(*call, "--methods", "pca")
+    assert refused.exit_code == 2
+    assert "exists already" in said(refused)
+    assert run(*call, "--methods", "pca", "--overwrite").exit_code == 0
+
+
+def labels_file(text, name="l.csv"):
+    def write(folder):
+        (folder / name).write_text(text)
+        return ("--labels", folder / name)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (labels_file("a\nb\na\n"), "3 labels for 300 foreground rows"),
+        (labels_file("a\n" * 300), "1 group(s)"),
+        (labels_file("NA\n" * 300), "0 group(s)"),
+        (labels_file("a,b,c\n" * 300), "one column of labels is needed"),
+        (labels_file("x,a\ny,b\n" * 150), "row 1 is called 'x', but 'fore0'"),
+        (labels_file(""), "is empty"),
+        (labels_file("a", "l.xlsx"), "unknown type '.xlsx'"),
+        (lambda folder: ("--labels", folder / "none.csv"), "none.csv does not exist"),
+        (lambda folder: ("--methods", "umap"), "--methods umap is not known"),
+        (lambda folder: ("--n-pcs", 99), "--n-pcs 99 is more than the 12 variables"),
+        (lambda folder: ("--components", 0), "--components 0 is too small"),
+        (lambda folder: ("--seed", -1), "--seed -1"),
+        (lambda folder: ("--demo",), "--demo brings its own data"),
+    ],
+)
+def test_bad_input_is_one_sentence_exit_code_2_and_no_folder(files, options, message):
+    call = (files / "fore.csv", "--background", files / "back.csv", "--out", files / "out")
+    result = run(*call, *options(files))
+    assert result.exit_code == 2, result.output
+    assert "error: " in result.output
+    assert message in said(result)
+    assert "Traceback" not in result.output
+    assert not (files / "out").exists()
+
+
+def test_data_are_needed(files):
+    for call in ((), (files / "fore.csv",), ("--background", files / "back.csv")):
+        result = run(*call)
+        assert result.exit_code == 2
+        assert "--demo" in said(result)
+
+
+def test_the_demo_is_compared_with_its_labels():
+    result = run("--demo", "--methods", "cpca,pca")
+    assert result.exit_code == 0, result.output
+    assert "read 4000 foreground and 4000 background rows" in result.output
+    assert "uses labels" in result.output
