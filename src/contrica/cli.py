@@ -1,24 +1,28 @@
-"""The command line: ``contrica demo | fit | transform | ranks``. Needs the extra ``cli``."""
+"""The command line: ``contrica demo | fit | transform | ranks | compare | reproduce``."""
 
 from __future__ import annotations
 
 import functools
 import logging
+import os
 import re
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 from contrica import __version__, load, plots, save
+from contrica.compare import METHODS, Comparison, MethodResult, compare_methods, read_labels
 from contrica.contrast import DEFLATIONS
 from contrica.datasets import load_digits_on_photos
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+from contrica.experiments import EXPERIMENTS
+from contrica.experiments import reproduce as run_experiments
 from contrica.files import Table, output_file, output_folder, read_table, write_table
 from contrica.metrics import pattern_cosines
 from contrica.projection import common_basis, project_cumulants
@@ -107,6 +111,7 @@ _OPTIONS = {
     "deflation": "--deflation",
     "cumulant": "--cumulant",
     "projection": "--projection",
+    "methods": "--methods",
     "X": "the foreground",
 }
 
@@ -465,6 +470,274 @@ def demo(
         )
     out.print(_sizes(model), highlight=False)
     out.print(f"written to {output}", highlight=False)
+
+
+def _ratios(result: MethodResult) -> str:
+    if result.contrast_ratio is None:
+        return "–"
+    return ", ".join(f"{ratio:.3g}" for ratio in result.contrast_ratio)
+
+
+def _comparison_table(comparison: Comparison) -> RichTable:
+    with_labels = comparison.groups is not None
+    table = RichTable(title="Methods side by side")
+    table.add_column("method", no_wrap=True)
+    table.add_column("contrast ratio k(b)", justify="right")
+    if with_labels:
+        table.add_column("silhouette (uses labels)", justify="right", max_width=10)
+    table.add_column("seconds", justify="right")
+    table.add_column("chose")
+    for result in comparison:
+        silhouette = "–" if result.silhouette is None else f"{result.silhouette:.3f}"
+        last = result.choice
+        if result.error is not None:
+            last = f"failed: {_in_shell_words(result.error)}"
+        table.add_row(
+            *(result.name, _ratios(result)),
+            *([silhouette] if with_labels else []),
+            *(f"{result.seconds:.2f}", _escape(last)),
+        )
+    return table
+
+
+def _column_notes(comparison: Comparison) -> list[str]:
+    """One sentence on each column of the table."""
+    notes = [
+        "contrast ratio k(b): variance along each pattern in the foreground over that in the "
+        "background, on the rows fitted; some methods maximise it, so a larger one is not by itself "
+        "a better find.",
+    ]
+    if comparison.groups is not None:
+        count, total = comparison.silhouette_rows, comparison.n_labelled
+        which = (
+            f"all {total} labelled rows"
+            if count == total
+            else f"a random sample of {count} of {total} labelled rows"
+        )
+        notes.append(
+            "silhouette (uses labels): how far apart the labelled groups lie in the scores, from -1 "
+            f"to 1, on {which}; it was computed afterwards and chose nothing."
+        )
+    return [
+        *notes,
+        "seconds: wall time of the fit.",
+        "chose: what the method set by itself, from the data or by default, without labels.",
+    ]
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    said: dict[str, list[str]] = {}
+    for result in comparison:
+        for message in result.warnings:
+            said.setdefault(message, []).append(result.name)
+    for message, names in said.items():
+        _say("[bold yellow]warning:[/]", f"{', '.join(names)}: {message}")
+    if any("--" in _in_shell_words(message) for message in said):
+        _say("note:", "options that compare does not have are those of contrica fit.")
+    out.print(_comparison_table(comparison))
+    for note in _column_notes(comparison):
+        out.print(note, highlight=False, markup=False)
+
+
+def _write_comparison(folder: Path, comparison: Comparison, fore: Table) -> None:
+    columns, rows = comparison.table()
+    cells = np.empty((len(rows), len(columns) - 1), dtype=object)
+    cells[:] = [row[1:] for row in rows]
+    write_table(folder / "comparison.csv", cells, columns[1:], [r[0] for r in rows], columns[0])
+    names = _names(fore.columns, fore.values.shape[1])
+    for result in comparison:
+        if result.model is not None:
+            patterns = result.model.components_.T
+            headings = [f"pattern_{i + 1}" for i in range(patterns.shape[1])]
+            path = folder / f"patterns_{result.key}.csv"
+            write_table(path, patterns, headings, names, "variable")
+    figure = plots.small_multiples(
+        [result.scores for result in comparison],
+        [result.title for result in comparison],
+        comparison.groups,
+        backgrounds=[result.background_scores for result in comparison],
+        label_names=comparison.group_names,
+    )
+    _savefig(figure, folder / "comparison.png")
+
+
+def _comparison_data(
+    foreground: Path | None,
+    background: Path | None,
+    labels: Path | None,
+    keys: tuple[str | None, str | None],
+    header: bool | None,
+) -> tuple[Table, Table, np.ndarray | None]:
+    if foreground is None or background is None:
+        raise ValueError(
+            "a comparison needs data. Give FOREGROUND and --background, or --demo for the embedded "
+            "digits on photographs."
+        )
+    fore, back = _read_pair(foreground, background, keys, header)
+    if labels is None:
+        return fore, back, None
+    return fore, back, read_labels(labels, len(fore.values), fore.rows)
+
+
+def _demo_data() -> tuple[Table, Table, np.ndarray]:
+    data = load_digits_on_photos()
+    groups = np.array(data.label_names)[data.labels]
+    return Table(data.foreground, None, None), Table(data.background, None, None), groups
+
+
+@app.command()
+@_plain_errors
+def compare(
+    foreground: Annotated[
+        Path | None,
+        typer.Argument(help="Foreground, as for fit: csv, tsv, npy or npz.", show_default=False),
+    ] = None,
+    background: Annotated[
+        Path | None, typer.Option("--background", "-b", help="Background, same columns.")
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="csv, tsv or txt with a group for each foreground row, after an optional column of "
+            "row names. Used for the silhouette and the colours only."
+        ),
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Use the embedded digits on photographs, with labels.")
+    ] = False,
+    components: Annotated[int, typer.Option(help="Patterns of each method to keep.")] = 2,
+    n_pcs: Pcs = "auto",
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Some of {', '.join(METHODS)}, with commas between.", show_default="all"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of every random method.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write; without it, none.")
+    ] = None,
+    key: Key = None,
+    background_key: BackgroundKey = None,
+    header: Header = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Fit all contrastive methods, and plain ICA and PCA, and print one table of what they found.
+
+    Every method runs at its defaults and without labels. With --out, writes comparison.csv,
+    comparison.png (scores by method) and patterns_METHOD.csv.
+    """
+    given = (foreground, background, labels, key, background_key, header)
+    if demo and any(option is not None for option in given):
+        raise ValueError("--demo brings its own data and labels. Drop it, or the files and keys.")
+    chosen = None if methods is None else [name.strip().lower() for name in methods.split(",")]
+    folder_or_none = nullcontext() if output is None else output_folder(output, overwrite=overwrite)
+    with folder_or_none as folder, _progress("reading"):
+        fore, back, groups = (
+            _demo_data()
+            if demo
+            else _comparison_data(foreground, background, labels, (key, background_key), header)
+        )
+        comparison = compare_methods(
+            _named(fore),
+            _named(back),
+            labels=groups,
+            n_components=components,
+            methods=chosen,
+            n_pcs=_n_pcs(n_pcs),
+            random_state=seed,
+        )
+        if folder is not None:
+            _write_comparison(folder, comparison, fore)
+    out.print(
+        f"read {len(fore.values)} foreground and {len(back.values)} background rows of "
+        f"{fore.values.shape[1]} variables",
+        highlight=False,
+    )
+    _print_comparison(comparison)
+    if output is not None:
+        out.print(f"written to {output}", highlight=False)
+
+
+@app.command()
+@_plain_errors
+def reproduce(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            help=f"'all', or one or more of: {', '.join(EXPERIMENTS)}.", metavar="NAME…"
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer draws, for a first look.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of real datasets.", show_default="what CONTRICA_DATA names"),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Processes that share the draws.", show_default="all cores", min=1),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Run finished experiments again.")
+    ] = False,
+) -> None:
+    """Run the paper's experiments and put our values beside the paper's.
+
+    Each writes a folder with figures and csv files, and its rows in reproduction.md. A run that was
+    stopped goes on where it was when started again: finished experiments are skipped.
+    """
+    with _experiment_bars() as show:
+        results = run_experiments(
+            names,
+            output,
+            quick=quick,
+            data=data,
+            n_jobs=jobs or os.cpu_count() or 1,
+            overwrite=overwrite,
+            progress=show,
+        )
+    table = RichTable(title="Experiments")
+    for heading in ("experiment", "rows", "as in the paper", "otherwise", "seconds"):
+        table.add_column(heading, justify="left" if heading == "experiment" else "right")
+    for result in results:
+        if result.missing:
+            table.add_row(result.name, "not run", "", "", "")
+            continue
+        verdicts = [row.verdict for row in result.rows if row.verdict != "–"]
+        agree = sum(verdict in ("reproduced", "within ours", "holds") for verdict in verdicts)
+        counts = (len(result.rows), agree, len(verdicts) - agree, round(result.seconds))
+        table.add_row(result.name, *map(str, counts))
+    out.print(table)
+    for result in results:
+        if result.missing:
+            _say("[bold yellow]not run:[/]", f"{result.name}: {result.missing}")
+    out.print(f"written to {output / 'reproduction.md'}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _experiment_bars() -> Iterator[Callable[[str, str, int, int], None]]:
+    """A progress bar for each experiment; without a terminal, a line when one begins and ends."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description:<24}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[label]}"),
+    )
+    tasks: dict[str, Any] = {}
+    with Progress(*columns, console=err, disable=not err.is_terminal) as bars:
+
+        def show(name: str, label: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, total=total, label=label)
+                if not err.is_terminal:
+                    err.print(f"{name} …" if done < total else f"{name}: {label}", highlight=False)
+            bars.update(tasks[name], completed=done, total=total, label=label)
+
+        yield show
 
 
 if __name__ == "__main__":

@@ -27,7 +27,9 @@ LAYERS = [
     {"ranks", "contrast"},
     {"estimators"},
     {"datasets", "files"},
+    {"compare"},
     {"plots"},
+    {"experiments"},
     {"cli"},
 ]
 LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}

@@ -1,0 +1,330 @@
+"""Loaders of single-cell counts: 10x folders of the transplant data, its part, and stimulated cells."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import Bunch
+
+from contrica.datasets._folder import MissingDataError, find_file
+from contrica.datasets._real import _standardised
+from contrica.validation import check_choice, check_count
+
+__all__ = ["load_kang", "load_transplant", "load_transplant_part", "read_10x"]
+
+BEFORE, AFTER = ("aml027_pre", "aml035_pre"), ("aml027_post", "aml035_post")
+HEALTHY = ("healthy1", "healthy2")
+_TRANSPLANT = "10x Genomics, the AML and frozen BMMC datasets of Zheng et al. 2017"
+# Donors of the foreground; the control cells of the others are the background
+STIMULATED_DONORS = ("101", "107", "1015", "1016")
+_UNREADABLE = (KeyError, ValueError, IndexError, OSError, EOFError, zipfile.BadZipFile)
+
+
+def read_10x(folder: str | Path) -> Bunch:
+    """Counts of one sample in the format of 10x Genomics.
+
+    Parameters
+    ----------
+    folder : path
+        It, or one folder below it such as ``filtered_matrices_mex/hg19``, holds ``matrix.mtx`` (genes
+        by cells), ``genes.tsv`` or ``features.tsv``, and ``barcodes.tsv``; each also gzipped. Folders
+        named ``raw...`` are passed over.
+
+    Returns
+    -------
+    Bunch
+        ``counts``, sparse, of shape (n_cells, n_genes); ``gene_ids``, ``gene_names``, ``barcodes``.
+
+    Raises
+    ------
+    MissingDataError
+        If one of the three files is not there.
+    ValueError
+        If they do not fit together.
+    """
+    from scipy.io import mmread
+
+    folder = Path(folder)
+    matrices = [
+        path
+        for path in sorted(folder.rglob("matrix.mtx*"))
+        if not any(part.startswith("raw") for part in path.relative_to(folder).parts)
+    ]
+    if len({path.parent for path in matrices}) > 1:
+        places = ", ".join(str(path.parent.relative_to(folder)) for path in matrices)
+        raise ValueError(f"{folder} holds several count matrices ({places}). Leave one of them.")
+    inner = matrices[0].parent if matrices else folder
+    matrix, genes, barcodes = (
+        _one_of(inner, names)
+        for names in (("matrix.mtx",), ("genes.tsv", "features.tsv"), ("barcodes.tsv",))
+    )
+    gene_rows, cells = _tsv(genes), _tsv(barcodes)
+    try:
+        counts = sparse.csr_array(mmread(matrix).T)
+    except _UNREADABLE as error:
+        raise ValueError(
+            f"{matrix} is not a matrix in Matrix Market format ({error}). Copy it anew."
+        ) from error
+    if counts.shape != (len(cells), len(gene_rows)):
+        raise ValueError(
+            f"{matrix} has {counts.shape[1]} genes and {counts.shape[0]} cells, but {genes.name} names "
+            f"{len(gene_rows)} genes and {barcodes.name} {len(cells)} cells. The three files must be "
+            "of one sample."
+        )
+    if counts.data.size and not (np.isfinite(counts.data) & (counts.data >= 0)).all():
+        raise ValueError(f"{matrix} holds negative numbers or NaN; counts are needed.")
+    return Bunch(
+        counts=counts,
+        gene_ids=np.array([row[0] for row in gene_rows]),
+        gene_names=np.array([row[1] if len(row) > 1 else row[0] for row in gene_rows]),
+        barcodes=np.array([row[0] for row in cells]),
+    )
+
+
+def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
+    for name in names:
+        for path in (folder / name, folder / f"{name}.gz"):
+            if path.is_file():
+                return path
+    raise MissingDataError(
+        f"{' or '.join(names)} (or the same with .gz) is missing from {folder}: a sample in 10x "
+        "format has matrix.mtx, genes.tsv or features.tsv, and barcodes.tsv."
+    )
+
+
+def _tsv(path: Path) -> list[list[str]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8", newline="") as file:
+            return [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
+    except (OSError, EOFError, ValueError) as error:
+        raise ValueError(f"{path} could not be read ({error}). Copy it anew.") from error
+
+
+def load_transplant(
+    folder: str | Path | None = None, *, n_genes: int = 500, dispersion: str = "counts"
+) -> Bunch:
+    """Bone marrow cells of two leukaemia patients before and after a transplant (Zheng et al. 2017).
+
+    Foreground: cells of patients AML027 and AML035, 7525 from before the stem-cell transplant and
+    4874 from after it, the labels. Background: 4457 cells of two healthy donors. The ``n_genes`` genes
+    with the largest dispersion are kept, variance over mean over all cells of foreground and background
+    together; counts are taken as ``log(1 + count)``, without size factors; then each dataset is
+    standardised per gene. The paper does not say what its "500 most variable genes" are variable in.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Data folder that holds ``transplant`` with the folders ``aml027_pre``, ``aml027_post``,
+        ``aml035_pre``, ``aml035_post``, ``healthy1`` and ``healthy2``, each as `read_10x` takes it; by
+        default the one that CONTRICA_DATA names.
+    n_genes : int
+    dispersion : {"counts", "log"}
+        Whether genes are chosen by the dispersion of the counts or of their logarithms.
+
+    Returns
+    -------
+    Bunch
+        ``foreground`` (n, n_genes), ``background`` (m, n_genes), ``labels`` (0 before, 1 after),
+        ``label_names``, ``samples`` of the foreground's rows, ``feature_names``.
+
+    References
+    ----------
+    Wang, Maraj and Seigal, Appendix `app: RNA`.
+    """
+    check_choice("dispersion", dispersion, ("counts", "log"))
+    names = (*BEFORE, *AFTER, *HEALTHY)
+    places = ", ".join(f"transplant/{name}" for name in names)
+    what = "the transplant data"
+    root = find_file(folder, "transplant", what=f"{what} ({places})", source=_TRANSPLANT)
+    absent = [name for name in names if not (root / name).is_dir()]
+    if absent:
+        raise MissingDataError(
+            f"{what}: of six samples {len(absent)} are missing. Put the folders {', '.join(absent)} "
+            f"into {root}, each with matrix.mtx, genes.tsv and barcodes.tsv. To be had from "
+            f"{_TRANSPLANT}."
+        )
+    samples = {name: read_10x(root / name) for name in names}
+    shared = _shared_genes(samples)
+    n_cells = {name: sample.counts.shape[0] for name, sample in samples.items()}
+    origin = np.repeat(names, [n_cells[name] for name in names])
+    counts = sparse.vstack([_columns(sample, shared) for sample in samples.values()], format="csr")
+    healthy = np.isin(origin, HEALTHY)
+    gene_names = _by_id(samples[names[0]], shared)
+    return Bunch(
+        **_recipe(counts, ~healthy, healthy, gene_names, n_genes, dispersion),
+        labels=np.isin(origin, AFTER)[~healthy].astype(int),
+        label_names=["before transplant", "after transplant"],
+        samples=origin[~healthy],
+    )
+
+
+def _shared_genes(samples: dict[str, Bunch]) -> np.ndarray:
+    """Identifiers that every sample has, in the order of the first."""
+    for name, sample in samples.items():
+        if len(set(sample.gene_ids)) < len(sample.gene_ids):
+            raise ValueError(
+                f"sample {name} names genes twice. The first column of genes.tsv must be unique."
+            )
+    first, *others = samples.values()
+    shared = np.ones(len(first.gene_ids), dtype=bool)
+    for other in others:
+        shared &= np.isin(first.gene_ids, other.gene_ids)
+    if not shared.any():
+        raise ValueError(
+            f"the samples {', '.join(samples)} share no gene. Their genes.tsv must be of one genome "
+            "(hg19 in the paper)."
+        )
+    return first.gene_ids[shared]
+
+
+def _columns(sample: Bunch, ids: np.ndarray) -> sparse.csr_array:
+    if np.array_equal(sample.gene_ids, ids):
+        return sample.counts
+    place = {gene: i for i, gene in enumerate(sample.gene_ids)}
+    return sample.counts[:, [place[gene] for gene in ids]]
+
+
+def _by_id(sample: Bunch, ids: np.ndarray) -> np.ndarray:
+    return sample.gene_names[np.isin(sample.gene_ids, ids)]
+
+
+def _recipe(
+    counts: sparse.csr_array,
+    foreground: np.ndarray,
+    background: np.ndarray,
+    gene_names: np.ndarray,
+    n_genes: int,
+    dispersion: str = "counts",
+) -> dict[str, np.ndarray]:
+    """The paper's preprocessing of counts: most dispersed genes, log, standardised datasets."""
+    check_count("n_genes", n_genes)
+    counts = sparse.csr_array(counts, dtype=float)
+    values = counts.log1p()
+    ranked = counts if dispersion == "counts" else values
+    kept = _most_dispersed(ranked[foreground | background], n_genes)
+    fore, back = (
+        _standardised(values[rows][:, kept].toarray()) for rows in (foreground, background)
+    )
+    return {"foreground": fore, "background": back, "feature_names": gene_names[kept]}
+
+
+def _most_dispersed(values: sparse.csr_array, count: int) -> np.ndarray:
+    """Columns of largest variance over mean, by decreasing dispersion."""
+    mean = np.asarray(values.mean(axis=0)).ravel()
+    expressed = int(np.sum(mean > 0))
+    if expressed < count:
+        raise ValueError(
+            f"{count} genes are to be kept, but only {expressed} are expressed in any cell. Lower "
+            "n_genes, or check the files."
+        )
+    variance = np.asarray((values**2).mean(axis=0)).ravel() - mean**2
+    dispersion = np.divide(variance, mean, out=np.full_like(mean, -1.0), where=mean > 0)
+    return np.argsort(-dispersion, kind="stable")[:count]
+
+
+def load_transplant_part(folder: str | Path | None = None) -> Bunch:
+    """A part of the transplant data: one patient before the transplant, and the healthy donors.
+
+    Foreground: 3933 cells of AML027 before the transplant and 1985 of one healthy donor, the labels.
+    Background: 2472 cells of the other donor. The file holds ``log(1 + count)`` of the 500 genes of
+    largest dispersion of the counts; each dataset is standardised per gene.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Data folder that holds ``scrna_aml_bmmc/aml027pre_healthy_log_top500.npz``, with arrays ``X``
+        (n_cells, n_genes), ``sample`` and ``gene_symbol``.
+
+    Returns
+    -------
+    Bunch
+        As `load_transplant`, with labels 0 healthy, 1 leukaemia.
+    """
+    path = find_file(
+        folder,
+        "scrna_aml_bmmc/aml027pre_healthy_log_top500.npz",
+        what="the part of the transplant data",
+        source=f"{_TRANSPLANT}; the whole data work as well: see load_transplant",
+    )
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            values, sample = stored["X"].astype(float), stored["sample"]
+            names = stored["gene_symbol"]
+        foreground = np.isin(sample, ("aml027_pre", "healthy1"))
+        background = sample == "healthy2"
+        fore, back = values[foreground], values[background]
+        _check_sizes(path, fore, back, sample[foreground] == "aml027_pre")
+    except _UNREADABLE as error:
+        raise ValueError(
+            f"{path} is not the part of the transplant data: {error}. It needs arrays X, sample "
+            "(aml027_pre, healthy1, healthy2) and gene_symbol."
+        ) from error
+    return Bunch(
+        foreground=_standardised(fore),
+        background=_standardised(back),
+        labels=(sample[foreground] == "aml027_pre").astype(int),
+        label_names=["healthy", "leukaemia"],
+        samples=sample[foreground],
+        feature_names=names,
+    )
+
+
+def load_kang(folder: str | Path | None = None, *, n_genes: int = 500) -> Bunch:
+    """Blood cells of eight donors, with and without interferon-β (Kang et al. 2018).
+
+    Foreground: control and stimulated cells of donors 101, 107, 1015 and 1016, with the condition as
+    label. Background: control cells of the other four donors. Doublets are left out. Counts are treated
+    as in `load_transplant`.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Data folder that holds ``scrna_kang_ifnb/kang_hvg3000_counts.npz``: counts in compressed rows
+        (``data``, ``indices``, ``indptr``, ``shape``), ``gene``, ``condition`` (ctrl, stim), ``donor``.
+    n_genes : int
+
+    Returns
+    -------
+    Bunch
+        As `load_transplant`, with labels 0 control, 1 stimulated, and ``samples`` the donors.
+    """
+    path = find_file(
+        folder,
+        "scrna_kang_ifnb/kang_hvg3000_counts.npz",
+        what="the file of stimulated blood cells",
+        source="Gene Expression Omnibus, GSE96583, stored as compressed rows",
+    )
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            parts = (stored["data"].astype(float), stored["indices"], stored["indptr"])
+            counts = sparse.csr_array(parts, shape=tuple(stored["shape"]))
+            names, condition, donor = stored["gene"], stored["condition"], stored["donor"]
+        chosen = np.isin(donor, STIMULATED_DONORS)
+        others = ~chosen & (donor != "DBL") & (condition == "ctrl")
+        _check_sizes(path, counts[chosen], counts[others], condition[chosen] == "stim")
+    except _UNREADABLE as error:
+        raise ValueError(
+            f"{path} does not hold the stimulated blood cells: {error}. It needs arrays data, indices, "
+            "indptr, shape, gene, condition (ctrl, stim) and donor."
+        ) from error
+    return Bunch(
+        **_recipe(counts, chosen, others, names, n_genes),
+        labels=(condition[chosen] == "stim").astype(int),
+        label_names=["control", "stimulated"],
+        samples=donor[chosen],
+    )
+
+
+def _check_sizes(path: Path, fore: np.ndarray, back: np.ndarray, label: np.ndarray) -> None:
+    counts = (int(np.sum(~label)), int(np.sum(label)), back.shape[0])
+    if min(counts) < 4 or fore.shape[0] != label.size:
+        raise ValueError(
+            f"{counts[0]} and {counts[1]} foreground cells of the two labels and {counts[2]} background "
+            "cells were found, at least 4 of each are needed"
+        )

@@ -1,0 +1,128 @@
+"""Where real datasets lie: a folder of the user's, or files fetched once and checked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["MissingDataError", "data_folder", "fetch", "find_file"]
+
+# Public originals with a stable address: name, address, sha256.
+PUBLIC = {
+    "mnist.npz": (
+        "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
+        "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
+    ),
+}
+
+
+class MissingDataError(FileNotFoundError):
+    """A dataset is not there; the message says which file to put where."""
+
+
+def data_folder(folder: str | Path | None = None) -> Path:
+    """The folder of real datasets: the one given, or the one that CONTRICA_DATA names.
+
+    Parameters
+    ----------
+    folder : path, optional
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    MissingDataError
+        If neither is there.
+    """
+    named = folder if folder is not None else os.environ.get("CONTRICA_DATA")
+    if not named:
+        raise MissingDataError(
+            "no folder of datasets is known. Pass --data FOLDER (in Python data=...), or set the "
+            "environment variable CONTRICA_DATA."
+        )
+    if not Path(named).is_dir():
+        raise MissingDataError(f"the folder of datasets {named} does not exist. Check the path.")
+    return Path(named)
+
+
+def find_file(folder: str | Path | None, *places: str, what: str, source: str) -> Path:
+    """The first of several places under the data folder where a file or folder exists.
+
+    Parameters
+    ----------
+    folder : path, optional
+        See `data_folder`.
+    *places : str
+        Relative paths, tried in order.
+    what : str
+        What is looked for, in words.
+    source : str
+        Where it can be had.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    MissingDataError
+        Naming the file to put, and where.
+    """
+    try:
+        root = data_folder(folder)
+    except MissingDataError as error:
+        raise MissingDataError(
+            f"{what} is needed: {error} In it, put {' or '.join(places)} ({source})."
+        ) from None
+    for place in places:
+        if (root / place).exists():
+            return root / place
+    raise MissingDataError(
+        f"{what} is missing: put {' or '.join(places)} into {root}. To be had from {source}."
+    )
+
+
+def fetch(name: str) -> Path:
+    """Download a public file once, check it by its checksum, and keep it in the user's cache.
+
+    Parameters
+    ----------
+    name : {"mnist.npz"}
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    ImportError
+        Without pooch.
+    OSError
+        Without network; the message says which file to put where.
+    ValueError
+        If the file that came is not the one expected.
+    """
+    address, checksum = PUBLIC[name]
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError("downloads need pooch: pip install 'contrica[data]'") from error
+    cache = Path(os.environ.get("CONTRICA_CACHE") or pooch.os_cache("contrica"))
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        found = pooch.retrieve(
+            address, known_hash=f"sha256:{checksum}", fname=name, path=cache, progressbar=False
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"what came from {address} is not the file expected: its sha256 is not {checksum}. Try "
+            f"again later, or put the right {name} into {cache}."
+        ) from error
+    except OSError as error:  # requests' errors are
+        raise MissingDataError(
+            f"{address} could not be reached ({type(error).__name__}). Put {name} into {cache}, or "
+            "into the folder mnist of your data folder."
+        ) from error
+    return Path(found)

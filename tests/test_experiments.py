@@ -1,0 +1,448 @@
+import json
+import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+from contrica.cli import app
+from contrica.cumulants import cumulants
+from contrica.datasets import (
+    MissingDataError,
+    _folder,
+    fetch,
+    load_corrupted_mnist,
+    load_mouse_protein,
+    make_synthetic,
+)
+from contrica.experiments import (
+    EXPERIMENTS,
+    Result,
+    Row,
+    Run,
+    four_clusters,
+    markdown,
+    mnist,
+    mouse_protein,
+    reproduce,
+    synthetic,
+)
+from contrica.experiments._sweeps import some_rows, tune, tune_silhouette
+from contrica.experiments._ways import WAYS, ranked_contrast
+
+# single fits warn, as they should; the runner ignores it
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::contrica.PatternWarning", "ignore::contrica.IdentifiabilityWarning"
+)
+
+# --- rows and reports ---
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [
+        (Row("q", [0.6, 0.61], 0.604), "reproduced"),
+        (Row("q", [0.599], 0.604), "reproduced"),  # at the tolerance
+        (Row("q", [0.598], 0.604), "lower"),
+        (Row("q", [0.1, 0.7, 0.7], 0.604), "higher"),  # the median decides
+        (Row("q", [0.7], "above 0.9", holds=False), "does not hold"),
+        (Row("q", np.linspace(0, 1, 100), 0.9, single=True), "within ours"),
+        (Row("q", np.linspace(0, 1, 100), 0.99, single=True), "lower"),
+        (Row("q", np.linspace(0, 1, 100), 0.01, single=True), "higher"),
+        (Row("q", [0.95], "above 0.9", holds=True), "holds"),
+        (Row("q", [0.95], "a range"), "–"),
+        (Row("q", [0.95]), "–"),
+        (Row("q", [], 0.5), "not run"),
+    ],
+)
+def test_verdicts_follow_from_the_median(row, verdict):
+    assert row.verdict == verdict
+
+
+def result(name="mouse-protein", rows=(), **fields):
+    defaults = {"title": "t", "quick": True, "version": "1", "seconds": 3.2, "data": "rows"}
+    return Result(name, rows=list(rows), **{**defaults, **fields})
+
+
+def test_results_survive_being_written():
+    rows = [Row("a | b", np.array([0.1, 0.2]), 0.3, note="n"), Row("c", [1.0], "claim", holds=True)]
+    again = Result.from_json(result(rows=rows).to_json())
+    assert again.rows[0].values == [0.1, 0.2]
+    assert again.rows[1] == rows[1]
+    assert again.to_json() == result(rows=rows).to_json()
+    for text in ("{}", "[1]", "no json"):
+        with pytest.raises(ValueError):
+            Result.from_json(text)
+
+
+def test_the_table_holds_every_row_and_what_was_not_run():
+    rows = [Row("a|b", [0.1, 0.2, 0.3], 0.25, 0.02, note="why")]
+    text = markdown([result(rows=rows), result("transplant", missing="put it there")])
+    assert "| a\\|b | 0.25 | 0.200 [0.150, 0.250] | 3 | lower (±0.02) | why |" in text
+    assert "## transplant" in text
+    assert "Not run: put it there" in text
+
+
+# --- running, resuming ---
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Two experiments replaced by quick ones that count their calls."""
+    calls = []
+
+    def fake(name, run):
+        calls.append(name)
+        run.plan(2)
+        run.step("one")
+        run.table("values.csv", ("a",), [(1,)])
+        run.step("two")
+        run.source = "nothing"
+        return [Row(name, [float(run.quick)])]
+
+    monkeypatch.setattr(four_clusters, "run", partial(fake, "four-clusters"))
+    monkeypatch.setattr(synthetic, "run", partial(fake, "synthetic"))
+    return calls
+
+
+def test_finished_experiments_are_not_run_again(counted, tmp_path):
+    names = ["four-clusters", "synthetic"]
+    seen = []
+    reproduce(names, tmp_path, quick=True, progress=lambda *step: seen.append(step))
+    assert counted == names
+    assert seen[:4] == [
+        ("four-clusters", "", 0, 2),
+        ("four-clusters", "one", 1, 2),
+        ("four-clusters", "two", 2, 2),
+        ("synthetic", "", 0, 2),
+    ]
+    assert (tmp_path / "synthetic" / "values.csv").read_text() == "a\n1\n"
+    results = reproduce(names, tmp_path, quick=True)
+    assert counted == names
+    assert [each.name for each in results] == names
+    # another mode, or the wish to, runs them anew
+    assert reproduce(["synthetic"], tmp_path)[0].rows[0].values == [0.0]
+    reproduce(["four-clusters"], tmp_path, quick=True, overwrite=True)
+    assert counted == [*names, "synthetic", "four-clusters"]
+
+
+def test_an_interrupted_run_goes_on_where_it_was(counted, tmp_path, monkeypatch):
+    def interrupted(run):
+        run.table("values.csv", ("a",), [(1,)])
+        raise KeyboardInterrupt
+
+    whole = synthetic.run
+    monkeypatch.setattr(synthetic, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(["four-clusters", "synthetic"], tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["four-clusters", "reproduction.md"]
+    monkeypatch.setattr(synthetic, "run", whole)
+    reproduce(["four-clusters", "synthetic"], tmp_path)
+    assert counted == ["four-clusters", "synthetic"]
+    assert "## synthetic" in (tmp_path / "reproduction.md").read_text()
+
+
+def test_a_damaged_result_is_made_again(counted, tmp_path):
+    reproduce(["synthetic"], tmp_path)
+    (tmp_path / "synthetic" / "result.json").write_text("{")
+    reproduce(["synthetic"], tmp_path)
+    assert counted == ["synthetic", "synthetic"]
+
+
+def test_missing_data_stop_a_named_experiment_but_not_all(counted, tmp_path, monkeypatch):
+    monkeypatch.delenv("CONTRICA_DATA", raising=False)
+    with pytest.raises(MissingDataError, match=r"mouse_protein/Data_Cortex_Nuclear\.csv"):
+        reproduce(["mouse-protein"], tmp_path / "one")
+    assert not (tmp_path / "one").exists()
+    for name in list(EXPERIMENTS):
+        if name not in ("four-clusters", "synthetic", "mouse-protein"):
+            monkeypatch.delitem(EXPERIMENTS, name)
+    results = reproduce(["all"], tmp_path / "all")
+    assert [bool(each.missing) for each in results] == [False, False, True]
+    assert "Not run: the mouse protein table" in (tmp_path / "all" / "reproduction.md").read_text()
+
+
+def test_the_number_of_processes_changes_nothing(tmp_path):
+    tasks = [(4, seed, 3000) for seed in range(3)]
+    one, two = (list(Run(tmp_path, n_jobs=n).map(synthetic.draw, tasks)) for n in (1, 2))
+    assert one == two
+
+
+# --- sweeps and ways ---
+
+
+def test_tuning_finds_the_parameter_that_separates(rng):
+    labels = np.repeat([0, 1], [300, 100])
+    X = rng.standard_normal((400, 2)) + 6 * labels[:, None] * [0, 1]
+    vectors = np.array([[[1.0], [0.0]], [[0.0], [1.0]]])
+    best = tune_silhouette(np.array([3.0, 7.0]), vectors, X, labels, n_rows=80)
+    assert best.parameter == 7.0
+    assert best.score > 0.7 > 0.1 > best.scores[0]
+    assert tune(np.array([1.0, 2.0]), vectors, lambda v: np.nan if v[0] else 0.5).parameter == 2.0
+
+
+def test_some_rows_keep_the_classes_in_proportion():
+    labels = np.repeat([0, 1, 2], [700, 200, 100])
+    rows = some_rows(labels, 100)
+    assert len(np.unique(rows)) == 100
+    assert_allclose(np.bincount(labels[rows]), [70, 20, 10], atol=1)
+    assert_allclose(some_rows(labels, 5000), np.arange(1000))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_patterns_are_ranked_by_contrast_ratio(way):
+    data = make_synthetic(5, n_samples=20_000, random_state=1)
+    found = ranked_contrast(data.foreground, data.background, 5, 4, way, 0)
+    assert np.all(np.diff(found.ratio) <= 0)
+    fore, back = (np.cov(rows.T) for rows in (data.foreground, data.background))
+    b = found.vectors[:, 0]
+    assert_allclose(found.ratio[0], (b @ fore @ b) / (b @ back @ b), rtol=1e-3)
+    given = [cumulants(rows, WAYS[way]["estimate"]) for rows in (data.foreground, data.background)]
+    assert_allclose(ranked_contrast(*given, 5, 4, way, 0).vectors, found.vectors)
+
+
+# --- the experiments themselves ---
+
+
+def test_every_registered_experiment_has_its_function():
+    from importlib import import_module
+
+    for experiment in EXPERIMENTS.values():
+        module = import_module(f"contrica.experiments.{experiment.module}")
+        assert callable(getattr(module, experiment.function))
+
+
+def test_four_clusters_draws_score_every_method():
+    scores = four_clusters.draw("figure", 1000, 0, 2)
+    assert set(scores) == {"true B", *four_clusters.METHODS, *four_clusters.STEP_2}
+    assert len(scores["spm-htd"]) == 2
+    assert len(scores["jade-htd"]) == 1
+    assert scores["true B"][0] > 0.8
+    assert scores["spm-htd, least squares"][0] > 0.8
+    assert len(four_clusters.METHODS) == 11
+
+
+def test_four_clusters_writes_its_rows_and_figures(tmp_path, monkeypatch):
+    def fake(design, n, seed, n_runs):
+        names = ("true B", *four_clusters.METHODS, *four_clusters.STEP_2)
+        # X-htd at .8, others at .5, one failure
+        scores = {name: np.full(n_runs, 0.8 if name.endswith("-htd") else 0.5) for name in names}
+        scores["htd-htd"] = np.array([0.4, np.nan])
+        return scores
+
+    monkeypatch.setattr(four_clusters, "draw", fake)
+    rows = four_clusters.run(Run(tmp_path, quick=True))
+    verdicts = {row.quantity: row for row in rows if row.holds is not None}
+    claim = verdicts["figure, single run: worst of X-htd less the best other method"]
+    assert claim.holds
+    assert_allclose(claim.values, [0.3])
+    assert not verdicts["figure, single run: worst other method less spm-spm-separate"].holds
+    failed = next(row for row in rows if "n = 200: htd-htd" in row.quantity)
+    assert "24 runs failed" in failed.note
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("silhouettes.csv", "silhouettes.png", "clusters.png")
+    }
+
+
+def test_synthetic_draws_recover_b_better_than_rivals_tuned_on_the_truth():
+    found = synthetic.draw(6, 0, 50_000)
+    assert found["cICA"][0] > 0.95
+    for rival in synthetic.RIVALS:
+        assert found[rival][0] < found["cICA"][0]
+        assert found[rival][1] > found["cICA"][1]
+
+
+def test_the_proportional_design_gives_its_scale_back():
+    found = synthetic.draw_proportional(5, 0, 100_000)
+    assert_allclose(found["scale"], 1, atol=0.1)
+    assert found["prop cICA"][0] > 0.99
+
+
+def test_mouse_numbers_are_the_papers(real_data, tmp_path):
+    rows = {row.quantity: row for row in mouse_protein.run(Run(tmp_path, True, real_data))}
+    for quantity in (
+        "silhouette, ICA",
+        "silhouette, cPCA at α = 26.2",
+        "silhouette, PCPCA at γ′ = 0.9 n/m",
+        "silhouette, PCPCA scaled, at γ′ = 0.9 n/m",
+    ):
+        assert rows[quantity].verdict == "reproduced", quantity
+        assert rows[quantity].tolerance == 0.005
+    plotted = [row for name, row in rows.items() if "plotted eigenvalues" in name]
+    assert len(plotted) == 2
+    assert all(row.holds and row.values[0] < 5e-4 for row in plotted)
+    assert (tmp_path / "projections.png").stat().st_size > 10_000
+
+
+def test_digits_on_photographs_are_compared_with_their_means(real_data, monkeypatch):
+    monkeypatch.setitem(mnist.RANKS, "continuous", (10, 10))  # the paper's take a minute
+    found = mnist.draw("continuous", 0, str(real_data), 0.1, 1)
+    assert set(found["correlations"]) == set(mnist.METHODS)
+    values = np.array([found["correlations"][m][0] for m in mnist.METHODS])
+    assert np.all((values >= 0) & (values <= 1))
+    assert found["correlations"]["cPCA"][0][0] > 0.8  # the 0 has much more variance than the 1
+    assert found["images"]["cICA"].shape == (2, 784)
+
+
+def test_patterns_are_paired_with_digits_by_the_better_total():
+    zero, one = np.eye(2).repeat(2, axis=1)
+    digits = np.array([zero + np.array([0.1, 0, 0, 0]), one])
+    assert_allclose(mnist._correlations(np.array([one, zero]).T, digits)[1], 1)
+    labels = np.array([0, 0, 1, 1])
+    scores = np.array([[1.0, -1.0], [2.0, 1.0], [-1.0, 1.0], [-3.0, -1.0]])
+    assert_allclose(mnist._accuracy(scores, labels), [1.0, 0.5])
+
+
+# --- data ---
+
+
+def test_a_wrong_mouse_table_is_said_to_be_one(tmp_path):
+    (tmp_path / "mouse_protein").mkdir()
+    path = tmp_path / "mouse_protein" / "Data_Cortex_Nuclear.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="is not the mouse protein table"):
+        load_mouse_protein(tmp_path)
+    path.write_text("A_N,Behavior,Treatment,Genotype,class\n1,S/C,Saline,Control,c-SC-s\n")
+    with pytest.raises(ValueError, match=r"1 foreground rows .* at least 4"):
+        load_mouse_protein(tmp_path)
+
+
+def made_images(folder, rng, n_photos=40, n_digits=20):
+    from PIL import Image
+
+    for name in ("grass", "cloud"):
+        (folder / "natural_backgrounds" / name).mkdir(parents=True)
+        for i in range(n_photos):
+            pixels = rng.integers(0, 256, (40, 30, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / "natural_backgrounds" / name / f"{i}.png")
+    (folder / "mnist").mkdir()
+    digits = rng.integers(0, 256, (2 * n_digits, 28, 28), dtype=np.uint8)
+    labels = np.repeat([0, 1], n_digits)
+    np.savez(folder / "mnist" / "mnist.npz", x_train=digits, y_train=labels)
+
+
+@pytest.mark.parametrize("design", ["discrete", "continuous"])
+def test_images_of_the_user_serve(tmp_path, rng, design):
+    made_images(tmp_path, rng)
+    data = load_corrupted_mnist(tmp_path, design=design, fraction=0.002, random_state=0)
+    assert data.foreground.shape == (20, 784)
+    assert data.background.shape == (20, 784)
+    assert data.patterns.shape == (2, 784)
+    assert 0 <= data.background.min() <= data.background.max() <= 1
+    again = load_corrupted_mnist(tmp_path, design=design, fraction=0.002, random_state=0)
+    assert_allclose(again.foreground, data.foreground, rtol=0, atol=0)
+    if design == "discrete":
+        assert np.bincount(data.labels).tolist() == [5, 5, 5, 5]
+        assert_allclose(data.strengths[data.labels == 0], np.tile([1, 0], (5, 1)))
+    with pytest.raises(ValueError, match=r"40 images of grass came, but the design takes 1300"):
+        load_corrupted_mnist(tmp_path, design=design, fraction=0.1)
+
+
+def test_no_image_serves_in_foreground_and_background_both(tmp_path, rng):
+    made_images(tmp_path, rng)
+    data = load_corrupted_mnist(tmp_path, fraction=0.002, random_state=0)
+    plain = data.foreground[data.labels == 3]
+    distances = np.abs(plain[:, None] - data.background[None]).max(axis=2)
+    assert distances.min() > 0.1
+
+
+def test_missing_and_wrong_images_are_named(tmp_path, rng):
+    made_images(tmp_path, rng)
+    with pytest.raises(ValueError, match="fraction=2"):
+        load_corrupted_mnist(tmp_path, fraction=2)
+    np.savez(tmp_path / "mnist" / "mnist.npz", other=np.zeros(3))
+    with pytest.raises(ValueError, match="is not MNIST"):
+        load_corrupted_mnist(tmp_path, fraction=0.002)
+    clouds = tmp_path / "natural_backgrounds" / "cloud"
+    for path in clouds.iterdir():
+        path.unlink()
+    with pytest.raises(MissingDataError, match="holds no png or jpg"):
+        load_corrupted_mnist(tmp_path, fraction=0.002)
+    (clouds / "a.png").write_text("no image")
+    with pytest.raises(ValueError, match="could not be read as an image"):
+        load_corrupted_mnist(tmp_path, fraction=0.002)
+    np.savez(tmp_path / "natural_backgrounds" / "patches28.npz", grass=np.zeros((3, 28, 28)))
+    with pytest.raises(ValueError, match=r"holds no images as needed: .*cloud"):
+        load_corrupted_mnist(tmp_path, fraction=0.002)
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path):
+    """A web server on this machine in place of the public one."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"hello")
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        monkeypatch.setenv("CONTRICA_CACHE", str(tmp_path / "cache"))
+        yield f"http://127.0.0.1:{running.server_port}/mnist.npz"
+        running.shutdown()
+
+
+HELLO = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+
+
+def test_downloads_are_checked_and_kept(server, monkeypatch, tmp_path):
+    monkeypatch.setitem(_folder.PUBLIC, "mnist.npz", (server, HELLO))
+    path = fetch("mnist.npz")
+    assert path.read_bytes() == b"hello"
+    assert path.parent == tmp_path / "cache"
+
+
+def test_another_file_than_expected_is_refused_and_not_kept(server, monkeypatch, tmp_path):
+    monkeypatch.setitem(_folder.PUBLIC, "mnist.npz", (server, "0" * 64))
+    with pytest.raises(ValueError, match="is not the file expected"):
+        fetch("mnist.npz")
+    assert not (tmp_path / "cache" / "mnist.npz").exists()
+
+
+def test_without_network_the_error_says_which_file_to_put_where(monkeypatch, tmp_path):
+    monkeypatch.setenv("CONTRICA_CACHE", str(tmp_path / "cache"))
+    address = "http://127.0.0.1:9/mnist.npz"  # the discard port: nothing listens
+    monkeypatch.setitem(_folder.PUBLIC, "mnist.npz", (address, HELLO))
+    with pytest.raises(MissingDataError, match=r"Put mnist\.npz into .*cache"):
+        fetch("mnist.npz")
+
+
+# --- shell ---
+
+
+def test_reproduce_in_the_shell(counted, tmp_path):
+    done = CliRunner().invoke(
+        app, ["reproduce", "four-clusters", "synthetic", "--quick", "--out", str(tmp_path / "o")]
+    )
+    assert done.exit_code == 0, done.output
+    assert "reproduction.md" in done.output
+    written = json.loads((tmp_path / "o" / "synthetic" / "result.json").read_text())
+    assert written["quick"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["magic"], "experiment='magic' is not known"),
+        (["mouse-protein", "--data", "/nowhere"], "/nowhere does not exist"),
+        (["transplant", "--data", "/nowhere"], "/nowhere does not exist"),
+        (["human-primate", "--data", "/nowhere"], "/nowhere does not exist"),
+        (["mnist-discrete", "--data", "/nowhere"], "/nowhere does not exist"),
+    ],
+)
+def test_bad_requests_are_one_sentence_and_exit_code_2(arguments, message, tmp_path, monkeypatch):
+    # no download is tried
+    monkeypatch.setitem(_folder.PUBLIC, "mnist.npz", ("http://127.0.0.1:9/mnist.npz", HELLO))
+    done = CliRunner().invoke(app, ["reproduce", *arguments, "--out", str(tmp_path / "o")])
+    assert done.exit_code == 2
+    assert message in " ".join(done.output.split())
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "o").exists()
