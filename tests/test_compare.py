@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import silhouette_score
 from typer.testing import CliRunner
 
-from contrica import ContrastiveICA, compare, plots
+from contrica import Background, ContrastiveICA, compare, plots
 from contrica.cli import app
 from contrica.compare import METHODS, compare_methods, read_labels
 from contrica.datasets import load_digits_on_photos
@@ -409,3 +409,36 @@ def test_the_demo_is_compared_with_its_labels():
     assert result.exit_code == 0, result.output
     assert "read 4000 foreground and 4000 background rows" in result.output
     assert "uses labels" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("group\na\n\nb\nb\n", ["a", "", "b", "b"]),  # heading, and a row without a label
+        ("a\n\nb\nb\n", ["a", "", "b", "b"]),
+        ("a\na\nb\nb\n\n", ["a", "a", "b", "b"]),  # an empty line at the end
+        ("group\na\na\nb\nb\n\n\n", ["a", "a", "b", "b"]),
+        ("x,a\n\ny,a\nz,b\nw,b\n", ["a", "a", "b", "b"]),  # beside names an empty line is no row
+    ],
+)
+@pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
+def test_empty_lines_do_not_shift_labels(tmp_path, text, expected):
+    path = tmp_path / "labels.csv"
+    path.write_text(text)
+    assert read_labels(path, 4).tolist() == expected
+
+
+def test_wrapped_backgrounds_and_missing_labels_are_taken(rng):
+    X, Y = rng.laplace(size=(60, 3)) * [3, 1, 1], rng.laplace(size=(60, 3))
+    labels = np.array(["a"] * 30 + ["b"] * 29 + ["NaN"])
+    with pytest.warns(DelicateDataWarning, match="1 of 60 rows have no label"):
+        found = compare_methods(X, Background(Y), labels=labels, methods=["pca"])
+    assert found.group_names == ("a", "b")
+
+
+def test_sparse_data_are_refused_in_words(rng):
+    from scipy.sparse import csr_array
+
+    X = csr_array(rng.random((20, 3)))
+    with pytest.raises((TypeError, ValueError), match=r"[Ss]parse"):
+        compare_methods(X, rng.random((20, 3)), labels=np.arange(20) % 2, methods=["pca"])

@@ -225,7 +225,9 @@ def test_a_wrong_file_is_not_taken_for_stimulated_cells(changes, tmp_path):
 
 @pytest.mark.parametrize("load", [load_transplant, load_transplant_part, load_kang])
 def test_a_missing_dataset_says_what_to_put_where(load, tmp_path):
-    with pytest.raises(MissingDataError, match=r"missing: put (transplant|scrna_).*To be had from"):
+    with pytest.raises(
+        MissingDataError, match=r"missing: .*Put (transplant|scrna_).*to be had from"
+    ):
         load(tmp_path)
 
 

@@ -53,7 +53,7 @@ def test_misclassified_genes_are_counted_once():
 def found_genes(folder):
     data = load_human_primate(folder, n_cells=4000)
     pair = (cumulants(data.foreground), cumulants(data.background))
-    ((genes, _),) = Run(folder).map(human_primate.separate, [("cICA", *pair, "thin", 0)])
+    ((genes, _),) = Run(folder).map(human_primate.separate, [(*pair, "cICA", 0)])
     return genes
 
 
@@ -84,7 +84,7 @@ def test_the_made_experiment_recovers_the_planted_genes_and_writes_its_files(tmp
     rows = {row.quantity: row for row in result.rows}
     assert len(rows) == 7 * 3
     for method in human_primate.WAYS:
-        assert rows[f"{method}, conserved genes in b₁"].verdict == "holds"
+        assert rows[f"{method}, conserved genes in b₁"].verdict == "as planted"
         assert rows[f"{method}, misclassified genes"].quartiles[1] == 0
     assert rows["PCA, misclassified genes"].quartiles[1] > 3
     assert all(row.paper is None for row in result.rows)

@@ -433,6 +433,21 @@ def test_automatic_gamma_is_the_largest_that_has_a_model(rng):
     assert_allclose(ProbabilisticContrastivePCA(1).fit(X, background=0.1 * Y).gamma_, 0.9 * 1.5)
 
 
+def test_automatic_gamma_with_all_components_keeps_scores_that_vary(rng):
+    X, Y = rng.standard_normal((300, 4)) * [3, 1, 1, 1], 1.2 * rng.standard_normal((200, 4))
+    scores = ProbabilisticContrastivePCA(None).fit_transform(X, background=Y)
+    assert scores.std(axis=0).min() > 0
+    with pytest.warns(PatternWarning, match="2 of 4 components have no loading at gamma=0.9"):
+        ProbabilisticContrastivePCA(None, gamma=0.9).fit(X, background=Y)
+
+
+@EACH
+def test_a_background_in_the_place_of_y_is_noticed(model, data):
+    X, Y = data
+    with pytest.warns(DelicateDataWarning, match=r"second argument, .* was ignored"):
+        clone(model).fit(X, Y, background=Y)
+
+
 def test_cpca_leaves_out_directions_in_which_nothing_varies(rng):
     """At large α their eigenvalue, 0, would be the largest."""
     axes = np.linalg.qr(rng.standard_normal((6, 4)))[0]
@@ -441,6 +456,7 @@ def test_cpca_leaves_out_directions_in_which_nothing_varies(rng):
     model = ContrastivePCA(2, alpha=100).fit(X, background=Y)
     assert_allclose(axes @ (axes.T @ model.components_.T), model.components_.T, atol=1e-9)
     assert model.contrast_ratio_.min() > 0.1
+    assert_allclose(model.sweep_components_[0], model.components_, atol=1e-12)
 
 
 @pytest.mark.parametrize("gamma", [-0.1, 1, 1.5, np.nan, "best", None, True])

@@ -520,8 +520,11 @@ def _column_notes(comparison: Comparison) -> list[str]:
         )
     return [
         *notes,
+        "scores are projections on the patterns; cICA also has filters, which undo the mixing (contrica "
+        "fit --projection filter).",
         "seconds: wall time of the fit.",
-        "chose: what the method set by itself, from the data or by default, without labels.",
+        "chose: what was set from the data or by default, without labels; cPCA's α and PCPCA's γ by a "
+        "rule of this package, since their authors choose by eye or by labels.",
     ]
 
 
@@ -533,7 +536,7 @@ def _print_comparison(comparison: Comparison) -> None:
     for message, names in said.items():
         _say("[bold yellow]warning:[/]", f"{', '.join(names)}: {message}")
     if any("--" in _in_shell_words(message) for message in said):
-        _say("note:", "options that compare does not have are those of contrica fit.")
+        _say("note:", "options that compare does not have are those of contrica fit: try them.")
     out.print(_comparison_table(comparison))
     for note in _column_notes(comparison):
         out.print(note, highlight=False, markup=False)
@@ -606,7 +609,10 @@ def compare(
         bool, typer.Option("--demo", help="Use the embedded digits on photographs, with labels.")
     ] = False,
     components: Annotated[int, typer.Option(help="Patterns of each method to keep.")] = 2,
-    n_pcs: Pcs = "auto",
+    n_pcs: Annotated[
+        str,
+        typer.Option(help="Principal components of the ICA methods: a number, 'auto' or 'none'."),
+    ] = "auto",
     methods: Annotated[
         str | None,
         typer.Option(
@@ -685,18 +691,23 @@ def reproduce(
     """Run the paper's experiments and put our values beside the paper's.
 
     Each writes a folder with figures and csv files, and its rows in reproduction.md. A run that was
-    stopped goes on where it was when started again: finished experiments are skipped.
+    stopped goes on with the experiment it was at: finished ones are skipped. Among all, those that
+    lack data are listed as not run.
     """
-    with _experiment_bars() as show:
-        results = run_experiments(
-            names,
-            output,
-            quick=quick,
-            data=data,
-            n_jobs=jobs or os.cpu_count() or 1,
-            overwrite=overwrite,
-            progress=show,
-        )
+    try:
+        with _experiment_bars() as show:
+            results = run_experiments(
+                names,
+                output,
+                quick=quick,
+                data=data,
+                n_jobs=jobs or os.cpu_count() or 1,
+                overwrite=overwrite,
+                progress=show,
+            )
+    except KeyboardInterrupt:
+        _say("[bold yellow]stopped:[/]", "finished experiments are kept; the same command goes on.")
+        raise typer.Exit(130) from None
     table = RichTable(title="Experiments")
     for heading in ("experiment", "rows", "as in the paper", "otherwise", "seconds"):
         table.add_column(heading, justify="left" if heading == "experiment" else "right")
@@ -704,20 +715,28 @@ def reproduce(
         if result.missing:
             table.add_row(result.name, "not run", "", "", "")
             continue
-        verdicts = [row.verdict for row in result.rows if row.verdict != "–"]
-        agree = sum(verdict in ("reproduced", "within ours", "holds") for verdict in verdicts)
-        counts = (len(result.rows), agree, len(verdicts) - agree, round(result.seconds))
+        verdicts = [row.verdict for row in result.rows]
+        agree, differ = (
+            sum(verdict in words for verdict in verdicts)
+            for words in (
+                ("reproduced", "within ours", "holds"),
+                ("higher", "lower", "does not hold"),
+            )
+        )
+        counts = (len(verdicts), agree, differ, round(result.seconds))
         table.add_row(result.name, *map(str, counts))
     out.print(table)
     for result in results:
         if result.missing:
             _say("[bold yellow]not run:[/]", f"{result.name}: {result.missing}")
     out.print(f"written to {output / 'reproduction.md'}", highlight=False, soft_wrap=True)
+    if any(result.broken for result in results):
+        raise typer.Exit(2)
 
 
 @contextmanager
 def _experiment_bars() -> Iterator[Callable[[str, str, int, int], None]]:
-    """A progress bar for each experiment; without a terminal, a line when one begins and ends."""
+    """A progress bar for each experiment; without a terminal, a line when one begins."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (

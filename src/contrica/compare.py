@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.metrics import silhouette_score
 
 from contrica.estimators import (
+    Background,
     ContrastiveICA,
     ContrastivePCA,
     GeneralizedContrastivePCA,
@@ -28,6 +29,7 @@ from contrica.validation import (
     DelicateDataWarning,
     check_choice,
     check_count,
+    check_dataset,
     generator,
     warn_user,
 )
@@ -77,7 +79,7 @@ METHODS: dict[str, _Method] = {
     "pcpca": _Method(
         "PCPCA",
         lambda k, n_pcs, seed: ProbabilisticContrastivePCA(k),
-        lambda model: f"γ = {model.gamma_:.3g}",
+        lambda model: f"γ = {model.gamma_:.3g}, {model.gamma_fraction_:.2g} n/m",
     ),
     "gcpca": _Method(
         "gcPCA", lambda k, n_pcs, seed: GeneralizedContrastivePCA(k), lambda model: "no parameter"
@@ -255,9 +257,13 @@ def compare_methods(
     keys = _check_methods(methods)
     if background is None:
         raise ValueError("background is None, but a comparison needs one. Pass the rows of one.")
+    if isinstance(background, Background):
+        background = background.data
+    check_dataset(X, "X")
+    check_dataset(background, "background")
     _check_n_pcs(n_pcs, X)
     seed = _one_seed(random_state)
-    groups, names = (None, ()) if labels is None else _groups(labels, len(X))
+    groups, names = (None, ()) if labels is None else _groups(labels, np.shape(X)[0])
     rows = None if groups is None else _silhouette_rows(groups, seed)
     results = []
     for i, key in enumerate(keys, start=1):
@@ -360,6 +366,7 @@ def _groups(labels: Any, n_rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
             "label per row, in the same order."
         )
     texts = ["" if _is_missing(value) else str(value).strip() for value in values]
+    texts = ["" if text in _NO_LABEL else text for text in texts]
     names = _ordered(set(texts) - {""})
     unlabelled = texts.count("")
     if not 2 <= len(names) < n_rows - unlabelled:
@@ -425,7 +432,7 @@ def read_labels(path: str | Path, n_rows: int, row_names: np.ndarray | None = No
         Empty where a row has no label.
     """
     path = Path(path)
-    records = _label_records(path)
+    records = _label_records(path, n_rows)
     width = len(records[-1])
     if len(records) == n_rows + 1 and len(records[0]) in (width, width - 1):
         records = records[1:]
@@ -448,7 +455,7 @@ def read_labels(path: str | Path, n_rows: int, row_names: np.ndarray | None = No
     return np.where(np.isin(labels, _NO_LABEL), "", labels)
 
 
-def _label_records(path: Path) -> list[list[str]]:
+def _label_records(path: Path, n_rows: int) -> list[list[str]]:
     kind = path.suffix.lower()
     if kind not in _LABEL_DELIMITERS:
         raise ValueError(f"{path} is of unknown type {kind or '(none)'!r}. Use csv, tsv or txt.")
@@ -458,11 +465,24 @@ def _label_records(path: Path) -> list[list[str]]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as lines:
             reader = csv.reader(lines, delimiter=_LABEL_DELIMITERS[kind])
-            records = [record for record in reader if record]
+            records = [record or [""] for record in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not a text file in UTF-8. Save it as csv in UTF-8.") from error
-    if not records:
+    if not any(record != [""] for record in records):
         raise ValueError(f"{path} is empty. It needs one label per foreground row.")
+    if max(len(record) for record in records) > 1:
+        # beside row names an empty line is no row; in a single column it is a row without a label
+        return [record for record in records if record != [""]]
+    return _without_blank_end(records, n_rows)
+
+
+def _without_blank_end(records: list[list[str]], n_rows: int) -> list[list[str]]:
+    """Drop empty lines at the end that are more than there are rows, with or without a heading."""
+    while len(records) > n_rows + 1 and records[-1] == [""]:
+        records = records[:-1]
+    heading = records[0] not in records[1:]
+    if len(records) == n_rows + 1 and records[-1] == [""] and not heading:
+        return records[:-1]
     return records
 
 

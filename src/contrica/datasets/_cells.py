@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
-import zipfile
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from contrica.datasets._folder import MissingDataError, find_file
-from contrica.datasets._real import _standardised
+from contrica.datasets._folder import UNREADABLE, MissingDataError, find_file
+from contrica.datasets._real import standardised
 from contrica.validation import check_choice, check_count
 
 __all__ = ["load_kang", "load_transplant", "load_transplant_part", "read_10x"]
@@ -22,7 +21,6 @@ HEALTHY = ("healthy1", "healthy2")
 _TRANSPLANT = "10x Genomics, the AML and frozen BMMC datasets of Zheng et al. 2017"
 # Donors of the foreground; the control cells of the others are the background
 STIMULATED_DONORS = ("101", "107", "1015", "1016")
-_UNREADABLE = (KeyError, ValueError, IndexError, OSError, EOFError, zipfile.BadZipFile)
 
 
 def read_10x(folder: str | Path) -> Bunch:
@@ -66,7 +64,7 @@ def read_10x(folder: str | Path) -> Bunch:
     gene_rows, cells = _tsv(genes), _tsv(barcodes)
     try:
         counts = sparse.csr_array(mmread(matrix).T)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{matrix} is not a matrix in Matrix Market format ({error}). Copy it anew."
         ) from error
@@ -209,7 +207,7 @@ def _recipe(
     ranked = counts if dispersion == "counts" else values
     kept = _most_dispersed(ranked[foreground | background], n_genes)
     fore, back = (
-        _standardised(values[rows][:, kept].toarray()) for rows in (foreground, background)
+        standardised(values[rows][:, kept].toarray()) for rows in (foreground, background)
     )
     return {"foreground": fore, "background": back, "feature_names": gene_names[kept]}
 
@@ -253,21 +251,21 @@ def load_transplant_part(folder: str | Path | None = None) -> Bunch:
         source=f"{_TRANSPLANT}; the whole data work as well: see load_transplant",
     )
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             values, sample = stored["X"].astype(float), stored["sample"]
             names = stored["gene_symbol"]
         foreground = np.isin(sample, ("aml027_pre", "healthy1"))
         background = sample == "healthy2"
         fore, back = values[foreground], values[background]
         _check_sizes(path, fore, back, sample[foreground] == "aml027_pre")
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} is not the part of the transplant data: {error}. It needs arrays X, sample "
             "(aml027_pre, healthy1, healthy2) and gene_symbol."
         ) from error
     return Bunch(
-        foreground=_standardised(fore),
-        background=_standardised(back),
+        foreground=standardised(fore),
+        background=standardised(back),
         labels=(sample[foreground] == "aml027_pre").astype(int),
         label_names=["healthy", "leukaemia"],
         samples=sample[foreground],
@@ -301,14 +299,14 @@ def load_kang(folder: str | Path | None = None, *, n_genes: int = 500) -> Bunch:
         source="Gene Expression Omnibus, GSE96583, stored as compressed rows",
     )
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             parts = (stored["data"].astype(float), stored["indices"], stored["indptr"])
             counts = sparse.csr_array(parts, shape=tuple(stored["shape"]))
             names, condition, donor = stored["gene"], stored["condition"], stored["donor"]
         chosen = np.isin(donor, STIMULATED_DONORS)
         others = ~chosen & (donor != "DBL") & (condition == "ctrl")
         _check_sizes(path, counts[chosen], counts[others], condition[chosen] == "stim")
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} does not hold the stimulated blood cells: {error}. It needs arrays data, indices, "
             "indptr, shape, gene, condition (ctrl, stim) and donor."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,7 +96,7 @@ def _text(path: Path) -> Iterator[TextIO]:
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
         raise ValueError(f"{path} could not be read ({error}). Save it as csv in UTF-8.") from error
 
 

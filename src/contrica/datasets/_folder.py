@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import zipfile
+import zlib
 from pathlib import Path
 
-__all__ = ["MissingDataError", "data_folder", "fetch", "find_file"]
+__all__ = ["UNREADABLE", "MissingDataError", "data_folder", "fetch", "find_file"]
 
 # Public originals with a stable address: name, address, sha256.
 PUBLIC = {
@@ -14,6 +17,13 @@ PUBLIC = {
         "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
     ),
 }
+
+
+# What reading a file that is damaged, or another one than expected, can raise.
+UNREADABLE = (
+    *(KeyError, ValueError, IndexError, TypeError, OSError, EOFError),
+    *(zipfile.BadZipFile, zlib.error, csv.Error),
+)
 
 
 class MissingDataError(FileNotFoundError):
@@ -74,13 +84,14 @@ def find_file(folder: str | Path | None, *places: str, what: str, source: str) -
         root = data_folder(folder)
     except MissingDataError as error:
         raise MissingDataError(
-            f"{what} is needed: {error} In it, put {' or '.join(places)} ({source})."
+            f"missing: {what}. {str(error)[0].upper()}{str(error)[1:]} In it, put "
+            f"{' or '.join(places)} ({source})."
         ) from None
     for place in places:
         if (root / place).exists():
             return root / place
     raise MissingDataError(
-        f"{what} is missing: put {' or '.join(places)} into {root}. To be had from {source}."
+        f"missing: {what}. Put {' or '.join(places)} into {root}; to be had from {source}."
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-from contrica.datasets._folder import MissingDataError, fetch, find_file
+from contrica.datasets._folder import UNREADABLE, MissingDataError, fetch, find_file
 from contrica.validation import check_choice
 
 __all__ = ["load_corrupted_mnist", "load_mouse_protein"]
@@ -48,11 +48,12 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
             rows = list(csv.DictReader(file))
         names = [name for name in rows[0] if name.endswith("_N")]
         values = np.array([[float(row[name] or 0) for name in names] for row in rows])
+        values = np.nan_to_num(values, nan=0.0)  # "NaN" for a missing value is one too
         behaviour, treatment, genotype, group = (
             np.array([row[name] for row in rows])
             for name in ("Behavior", "Treatment", "Genotype", "class")
         )
-    except (KeyError, IndexError, ValueError, TypeError, OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} is not the mouse protein table: {type(error).__name__}, {error}. It needs columns "
             "of proteins ending in _N, and Behavior, Treatment, Genotype and class."
@@ -64,7 +65,7 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
             f"{path} holds {len(parts[0])} foreground rows (Behavior S/C, Treatment Saline) and "
             f"{len(parts[1])} background rows (class c-CS-s); at least 4 of each are needed."
         )
-    foreground, background = (_standardised(part) for part in parts)
+    foreground, background = (standardised(part) for part in parts)
     return Bunch(
         foreground=foreground,
         background=background,
@@ -74,7 +75,7 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
     )
 
 
-def _standardised(rows: np.ndarray) -> np.ndarray:
+def standardised(rows: np.ndarray) -> np.ndarray:
     """Zero mean and unit variance per column; constant columns become zero."""
     spread = rows.std(axis=0)
     return (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -181,10 +182,10 @@ def _digits(folder: str | Path | None) -> tuple[np.ndarray, np.ndarray]:
     except MissingDataError:
         path = fetch("mnist.npz")
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             images, labels = stored["x_train"], stored["y_train"]
         zeros, ones = (images[labels == k].reshape(-1, 784) / 255.0 for k in (0, 1))
-    except (KeyError, ValueError, OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} is not MNIST: {error}. It needs arrays x_train (n, 28, 28) and y_train."
         ) from error
@@ -200,9 +201,9 @@ def _backgrounds(folder: str | Path | None) -> tuple[np.ndarray, np.ndarray]:
     if path.is_dir():
         return _images_in(path), _images_in(path.with_name("cloud"))
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             grass, cloud = (stored[name].reshape(-1, 784) / 255.0 for name in ("grass", "cloud"))
-    except (KeyError, ValueError, OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise ValueError(
             f"{path} holds no images as needed: {error}. It needs arrays grass and cloud, (n, 28, 28), "
             "values 0 to 255."

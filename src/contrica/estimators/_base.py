@@ -80,6 +80,13 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         self._check_parameters()
         X, background = self._check_data(X, background)
+        shape: tuple[int, ...] = getattr(y, "shape", ())
+        if len(shape) == 2 and shape[1] == X.shape[1] > 1:
+            warn_user(
+                f"the second argument, of shape {tuple(shape)}, was ignored. If it is the background, "
+                "pass fit(X, background=...).",
+                DelicateDataWarning,
+            )
         self.mean_ = X.mean(axis=0)
         self._fit(X, background)
         return self

@@ -267,6 +267,7 @@ class ContrastivePCA(CovarianceTransformer):
         axes = _varying(foreground + background, n_components)
         fore, back = (axes.T @ part @ axes for part in (foreground, background))
         frames = axes @ contrastive_pca_path(fore, back, n_components, self.alphas_)
+        frames = np.stack([fix_signs(frame) for frame in frames])
         self.sweep_components_ = frames.transpose(0, 2, 1)
         chosen = self._choose(foreground, frames)
         self.alpha_ = float(self.alphas_[chosen])

@@ -117,8 +117,10 @@ def _largest_with_a_model(fore: np.ndarray, back: np.ndarray, n_components: int)
     low, high = 0, len(grid)
     while high - low > 1:
         middle = (low + high) // 2
-        noise = probabilistic_pca_path(fore, back, n_components, [grid[middle]]).noise_variance[0]
-        low, high = (middle, high) if noise >= floor else (low, middle)
+        values = np.linalg.eigvalsh(fore - grid[middle] * back)
+        # with nothing discarded there is no noise, and what is kept must have variance itself
+        rest = values[: max(len(values) - n_components, 1)].mean()
+        low, high = (middle, high) if rest >= floor else (low, middle)
     return float(grid[low])
 
 
@@ -153,7 +155,9 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
         σ². If gamma is so large that it is negative, no Gaussian model attains the maximum; a
         warning says so.
     gamma_ : float
-        γ itself, ``gamma · n/m``.
+        γ itself, ``gamma_fraction_ · n/m``.
+    gamma_fraction_ : float
+        The fraction that ``gamma`` stands for, given or chosen.
     score_scales_ : ndarray of shape (n_components,)
         What `transform` multiplies the projection on each component by.
     mean_ : ndarray of shape (n_features,)
@@ -209,7 +213,7 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
 
     def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
         super()._fit(X, background)
-        self.gamma_ = 0.0 if background is None else self._fraction * len(X) / len(background)
+        self.gamma_ = 0.0 if background is None else self.gamma_fraction_ * len(X) / len(background)
 
     def _directions(
         self, foreground: np.ndarray, background: np.ndarray | None, n_components: int
@@ -221,13 +225,21 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
             gamma = _largest_with_a_model(foreground, back, n_components)
         else:
             gamma = float(self.gamma)
-        self._fraction = gamma
+        self.gamma_fraction_ = gamma
         path = probabilistic_pca_path(foreground, back, n_components, [gamma])
         directions, lengths = path.directions[0], path.lengths[0]
         self.loadings_ = path.loadings[0]
         self.noise_variance_ = float(path.noise_variance[0])
         deviations = np.sqrt(np.einsum("pk,pq,qk->k", directions, foreground, directions))
         self.score_scales_ = self._score_scales(lengths, deviations)
+        none = int(np.sum(lengths == 0))
+        if none:
+            warn_user(
+                f"{none} of {lengths.size} components have no loading at gamma={gamma:g}: "
+                "the background outweighs the foreground along them, and their scores are zero. Lower "
+                "gamma or n_components.",
+                PatternWarning,
+            )
         floor = 1e-12 * np.trace(foreground) / len(foreground)
         if self.noise_variance_ < -floor:
             warn_user(

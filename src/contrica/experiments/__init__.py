@@ -6,4 +6,12 @@ One module per experiment, each a function ``run(run) -> list of Row``; `reprodu
 from contrica.experiments._report import Result, Row, markdown
 from contrica.experiments._runner import EXPERIMENTS, Experiment, Run, reproduce
 
-__all__ = ["EXPERIMENTS", "Experiment", "Result", "Row", "Run", "markdown", "reproduce"]
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "Result",
+    "Row",
+    "Run",
+    "markdown",
+    "reproduce",
+]

@@ -44,15 +44,18 @@ class Row:
 
     @property
     def quartiles(self) -> tuple[float, float, float]:
-        """Lower quartile, median and upper quartile of the values; NaN where there are none."""
+        """Lower quartile, median and upper quartile of the values that are there."""
         if not len(self.values):
             return (np.nan, np.nan, np.nan)
-        low, median, high = np.percentile(np.asarray(self.values, dtype=float), [25, 50, 75])
+        values = np.asarray(self.values, dtype=float)
+        if np.isnan(values).all():
+            return (np.nan, np.nan, np.nan)
+        low, median, high = np.nanpercentile(values, [25, 50, 75])
         return float(low), float(median), float(high)
 
     @property
     def verdict(self) -> str:
-        """Whether the paper's value was met, from the median alone.
+        """Whether the paper's value was met: by the median, or by the range of ours if ``single``.
 
         Examples
         --------
@@ -63,12 +66,16 @@ class Row:
         """
         if not len(self.values):
             return "not run"
+        if self.holds is not None and self.paper is None:
+            return "as planted" if self.holds else "not as planted"
         if self.holds is not None:
             return "holds" if self.holds else "does not hold"
         if not isinstance(self.paper, float | int):
             return "–"
+        if not np.isfinite(self.quartiles[1]):
+            return "no value"
         if self.single:
-            low, high = np.percentile(self.values, [2.5, 97.5])
+            low, high = np.nanpercentile(self.values, [2.5, 97.5])
             if low <= self.paper <= high:
                 return "within ours"
             return "higher" if low > self.paper else "lower"
@@ -95,6 +102,12 @@ class Result:
         What the experiment was run on.
     missing : str
         Why it was not run, or empty.
+    broken : bool
+        Not run because of its data, rather than for want of them.
+    key : str
+        Says what the result depends on: mode, version, source text and data folder.
+    n_jobs : int
+        Processes.
     """
 
     name: str
@@ -105,6 +118,9 @@ class Result:
     rows: list[Row] = field(default_factory=list)
     data: str = ""
     missing: str = ""
+    broken: bool = False
+    key: str = ""
+    n_jobs: int = 1
 
     def to_json(self) -> str:
         """As text, exact: floats are written as they read back."""
@@ -141,10 +157,13 @@ _HEAD = """\
 
 *Ours* is the median over seeds or draws, with the quartiles in brackets where they differ; *n* counts
 the values. *reproduced*: the median lies within the tolerance in brackets of the paper's number;
-*higher* and *lower*: ours lie beyond it; *within ours*: the paper's value, of one random draw, lies
-among the middle 95 % of ours; *holds*: a claim made in words agrees with our values. "–": the paper
-gives no value, or a range that is not compared. Silhouettes and accuracies are computed with labels;
-where labels also chose a parameter, as the paper did for its rivals, the note says so.
+*within ours*: the paper's value, of one random draw, lies among the middle 95 % of ours; *higher* and
+*lower*: ours lie beyond the one or the other; *holds* and *does not hold*: whether ours agree with a
+claim, or lie in a range, that the paper states; *as planted*: the answer that was put into made data was
+found. "–": there is nothing to compare, because the paper gives no value or because the data are others
+than its.
+Silhouettes and accuracies are computed with labels; where labels also chose a parameter, as the paper
+did for its rivals, the note says so.
 """
 
 
@@ -164,7 +183,8 @@ def markdown(results: Iterable[Result], how: str = "") -> str:
         if result.missing:
             parts.append(f"Not run: {result.missing}\n")
             continue
-        parts.append(f"On {result.data}. {mode.capitalize()} run, {_duration(result.seconds)}.\n")
+        took = f"{_duration(result.seconds)} with {result.n_jobs} processes"
+        parts.append(f"On {result.data}. {mode.capitalize()} run, {took}.\n")
         parts.append("| quantity | paper | ours | n | verdict | note |")
         parts.append("|---|---|---|---|---|---|")
         parts += [_line(row) for row in result.rows]
@@ -193,7 +213,7 @@ def _line(row: Row) -> str:
 
 
 def number(value: float) -> str:
-    """Three decimals where that says enough, three digits elsewhere.
+    """Three decimals below 1 where that says enough, three digits elsewhere.
 
     Examples
     --------
@@ -204,4 +224,4 @@ def number(value: float) -> str:
         return "–"
     if value == int(value) and abs(value) < 1e4:
         return str(int(value))
-    return f"{value:.3f}" if 0.01 <= abs(value) < 10 else f"{value:.3g}"
+    return f"{value:.3f}" if 0.01 <= abs(value) < 1 else f"{value:.3g}"

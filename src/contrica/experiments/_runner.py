@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrica._version import __version__
-from contrica.datasets import MissingDataError
+from contrica.datasets import MissingDataError, data_folder
 from contrica.experiments._report import Result, Row, markdown
 from contrica.files import output_file, output_folder
 from contrica.validation import (
@@ -37,32 +38,33 @@ class Experiment(NamedTuple):
         Where its ``run(run) -> list of Row`` is found.
     function : str
         Its name there.
+    needs_data : bool
+        Whether it reads the data folder.
     """
 
     name: str
     title: str
     module: str
     function: str = "run"
+    needs_data: bool = False
 
 
 _ALL = (
     Experiment("four-clusters", "which decompositions for Steps 1 and 3", "four_clusters"),
     Experiment("synthetic", "recovery of B, p = 4..12", "synthetic"),
     Experiment("synthetic-proportional", "recovery of B and γ", "synthetic", "run_proportional"),
-    Experiment("mnist-continuous", "digits of continuous strength on photographs", "mnist"),
-    Experiment(
-        "mnist-discrete", "digits present or absent on photographs", "mnist", "run_discrete"
-    ),
-    Experiment("mouse-protein", "Down syndrome in mice after shock therapy", "mouse_protein"),
-    Experiment("transplant", "leukaemia before and after a transplant", "transplant"),
-    Experiment("transplant-part", "the recipe on a part of the cells", "transplant", "run_part"),
-    Experiment("transplant-kang", "the recipe on stimulated cells", "transplant", "run_kang"),
-    Experiment("human-primate", "genes of human evolution", "human_primate"),
-    Experiment(
-        "human-primate-made", "the recipe on made data, answer planted", "human_primate", "run_made"
-    ),
+    Experiment("mnist-continuous", "digits of continuous strength", "mnist", "run", True),
+    Experiment("mnist-discrete", "digits present or absent", "mnist", "run_discrete", True),
+    Experiment("mouse-protein", "Down syndrome in mice", "mouse_protein", "run", True),
+    Experiment("transplant", "leukaemia before and after a transplant", "transplant", "run", True),
+    Experiment("transplant-part", "on a part of the cells", "transplant", "run_part", True),
+    Experiment("transplant-kang", "the recipe on other cells", "transplant", "run_kang", True),
+    Experiment("human-primate", "genes of human evolution", "human_primate", "run", True),
+    Experiment("human-primate-made", "made data, answer planted", "human_primate", "run_made"),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}
+
+NOT_ASKED = "not asked for yet."
 
 # label, steps done and steps in all of the experiment under way
 Progress = Callable[[str, int, int], None]
@@ -148,7 +150,7 @@ def _quietly(function: Callable[..., Any], task: Sequence[Any]) -> Any:
 
 
 def reproduce(
-    names: Sequence[str],
+    names: str | Sequence[str],
     out: str | Path,
     *,
     quick: bool = False,
@@ -160,13 +162,14 @@ def reproduce(
     """Run experiments of the paper and write ``out/reproduction.md``.
 
     Each experiment gets a folder ``out/NAME`` with its figures, csv files and ``result.json``, moved
-    there when it is complete; a later call with the same ``out``, version and ``quick`` skips it.
+    there when it is complete; a later call skips it. A result made otherwise, in the other mode, by
+    another version or from other data, is refused.
 
     Parameters
     ----------
-    names : sequence of str
-        Of `EXPERIMENTS`; ``["all"]`` for all. Named one by one, an experiment whose data are missing
-        raises; among all, the table says so and the others run.
+    names : str or sequence of str
+        Of `EXPERIMENTS`; "all" for all. Named one by one, an experiment that cannot be run, for want of
+        data or because of them, raises; among all, the table says so and the others run.
     out : path
         Folder.
     quick : bool
@@ -183,37 +186,84 @@ def reproduce(
     Returns
     -------
     list of Result
-        In the order of `EXPERIMENTS`, earlier finished ones in ``out`` included.
+        In the order of `EXPERIMENTS`, earlier finished ones in ``out`` included; ``missing`` says why
+        one could not be run.
     """
-    whole = list(names) == ["all"]
+    names = [names] if isinstance(names, str) else list(names)
     for name in names:
         check_choice("experiment", name, ("all", *EXPERIMENTS))
-    wanted = list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
+    whole = "all" in names
+    wanted = [name for name in EXPERIMENTS if whole or name in names]
     folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{folder} exists and is a file. Name a folder for the output.")
-    absent: dict[str, Result] = {}
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise FileExistsError(f"{nearest} exists and is a file. Name a folder for the output.")
+    if data is not None:
+        data_folder(data)  # a path that is mistyped is said at once
+    keys = {name: _key(EXPERIMENTS[name], quick, data) for name in wanted}
+    if not overwrite:
+        _refuse_others(folder, keys)
+    failed: dict[str, Result] = {}
     for name in wanted:
-        if not overwrite and (done := _finished(folder / name, quick)) is not None:
+        experiment = EXPERIMENTS[name]
+        if not overwrite and _result_in(folder / name) is not None:
             if progress is not None:
                 progress(name, "finished earlier", 1, 1)
-            del done
             continue
         try:
-            _run(EXPERIMENTS[name], folder / name, quick, data, n_jobs, progress)
-        except MissingDataError as error:
+            _run(experiment, keys[name], folder / name, quick, data, n_jobs, progress)
+        except (ImportError, OSError, ValueError) as error:
             if not whole:
                 raise
-            title = EXPERIMENTS[name].title
-            absent[name] = Result(name, title, quick, __version__, 0.0, missing=str(error))
+            failed[name] = Result(
+                *(name, experiment.title, quick, __version__, 0.0),
+                missing=str(error),
+                broken=not isinstance(error, MissingDataError),
+            )
             if progress is not None:
-                progress(name, "no data", 1, 1)
-        _write_report(folder, quick, absent)
-    return _write_report(folder, quick, absent)
+                progress(name, "could not be run", 1, 1)
+        _write_report(folder, failed)
+    return _write_report(folder, failed)
+
+
+def _key(experiment: Experiment, quick: bool, data: str | Path | None) -> str:
+    """What a result depends on: another mode, version, source text or data folder makes another one."""
+    here = Path(__file__).parent
+    texts = [
+        (here / name).read_bytes()
+        for name in (f"{experiment.module}.py", "_sweeps.py", "_ways.py", "_paper.py")
+    ]
+    digest = hashlib.sha256(b"".join(texts)).hexdigest()[:12]
+    mode = "quick" if quick else "full"
+    files = _fingerprint(data) if experiment.needs_data else "none"
+    return f"{mode}, contrica {__version__}, source {digest}, data {files}"
+
+
+def _fingerprint(data: str | Path | None) -> str:
+    """Names and sizes of the files in the data folder, in short."""
+    try:
+        folder = data_folder(data)
+    except MissingDataError:
+        return "missing"
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    listed = "\n".join(f"{path.relative_to(folder)} {path.stat().st_size}" for path in files)
+    return hashlib.sha256(listed.encode()).hexdigest()[:12]
+
+
+def _refuse_others(folder: Path, keys: dict[str, str]) -> None:
+    """Results made otherwise are neither taken for those asked for, nor replaced unasked."""
+    for name, key in keys.items():
+        done = _result_in(folder / name)
+        if done is not None and done.key != key:
+            raise FileExistsError(
+                f"{folder / name} holds a result of another run ({done.key}; asked for: {key}). Name "
+                "another folder, or pass --overwrite to run it again."
+            )
 
 
 def _run(
     experiment: Experiment,
+    key: str,
     folder: Path,
     quick: bool,
     data: str | Path | None,
@@ -236,28 +286,36 @@ def _run(
             warnings.simplefilter("ignore", category)
         run = Run(temporary, quick, None if data is None else Path(data), n_jobs, report)
         rows: list[Row] = function(run)
-        seconds = time.perf_counter() - start
-        result = Result(
-            experiment.name, experiment.title, quick, __version__, seconds, rows, run.source
-        )
-        (temporary / "result.json").write_text(result.to_json(), encoding="utf-8")
+        # from here on, until its files are in place, the experiment is not finished
+        (folder / "result.json").unlink(missing_ok=True)
+    seconds = time.perf_counter() - start
+    name, title = experiment.name, experiment.title
+    result = Result(
+        *(name, title, quick, __version__, seconds, rows, run.source), key=key, n_jobs=n_jobs
+    )
+    # last, when all else is in place: it is what says that the experiment is finished
+    with output_file(folder / "result.json", overwrite=True) as path:
+        path.write_text(result.to_json(), encoding="utf-8")
 
 
-def _finished(folder: Path, quick: bool) -> Result | None:
-    """The result in an experiment's folder, if it was made by this version in this mode."""
+def _result_in(folder: Path) -> Result | None:
+    """The result in an experiment's folder, if it is finished."""
     try:
-        result = Result.from_json((folder / "result.json").read_text(encoding="utf-8"))
+        return Result.from_json((folder / "result.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return result if (result.quick, result.version) == (quick, __version__) else None
 
 
-def _write_report(folder: Path, quick: bool, absent: dict[str, Result]) -> list[Result]:
-    found = {name: _finished(folder / name, quick) or absent.get(name) for name in EXPERIMENTS}
-    results = [result for result in found.values() if result is not None]
-    flag = " --quick" if quick else ""
-    command = f"contrica reproduce all{flag} --out FOLDER --data DATA"
-    how = f"Made by contrica {__version__} with `{command}`, all at once or one by one."
+def _write_report(folder: Path, failed: dict[str, Result]) -> list[Result]:
+    """The table of all that is finished, and a line for all that is not."""
+    results = []
+    for name, experiment in EXPERIMENTS.items():
+        waiting = Result(name, experiment.title, False, __version__, 0.0, missing=NOT_ASKED)
+        results.append(failed.get(name) or _result_in(folder / name) or waiting)
+    versions = ", ".join(sorted({each.version for each in results if not each.missing}))
+    how = f"Made by contrica {versions} with `contrica reproduce all --out FOLDER --data DATA`."
+    if any(each.quick for each in results if not each.missing):
+        how = how.replace("all", "all --quick")
     with output_file(folder / "reproduction.md", overwrite=True) as temporary:
         temporary.write_text(markdown(results, how), encoding="utf-8")
-    return results
+    return [each for each in results if each.missing != NOT_ASKED]

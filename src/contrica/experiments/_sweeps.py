@@ -114,7 +114,7 @@ def some_rows(labels: np.ndarray, n_rows: int) -> np.ndarray:
     """At most ``n_rows`` rows, each class in proportion; the same ones every time."""
     if len(labels) <= n_rows:
         return np.arange(len(labels))
-    order = np.argsort(np.random.default_rng(0).permutation(len(labels)), kind="stable")
+    order = np.random.default_rng(0).permutation(len(labels))
     # a stable sort by class of shuffled rows, then every n-th of them
     by_class = order[np.argsort(labels[order], kind="stable")]
     return by_class[np.linspace(0, len(labels) - 1, n_rows).round().astype(int)]

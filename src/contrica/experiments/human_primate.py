@@ -127,10 +127,14 @@ def others(fore: Cumulants, back: Cumulants) -> tuple[list[Genes], list[tuple[st
     """The other methods: genes of each, and (method, parameter, score) over the sweeps."""
     ica = judge("ICA", ranked_ica(fore, back, R + L)[:, :2])
     covariances = (fore.covariance, back.covariance)
+    fractions = gammas(0.9)  # of n/m, beyond which PCPCA has no maximum
     sweeps = {
         PROPORTIONAL: (SCALES_4, scale_sweep(fore, back, L, SCALES_4**0.25).vectors[:, :, :2]),
         "cPCA": (ALPHAS, contrastive_pca_path(*covariances, 2, ALPHAS)),
-        "PCPCA": (gammas(0.9), probabilistic_pca_path(*covariances, 2, gammas(0.9)).directions),
+        "PCPCA": (
+            fractions * fore.n_samples / back.n_samples,
+            probabilistic_pca_path(*covariances, 2, fractions).directions,
+        ),
     }
     found, scores = [ica], []
     for method, (parameters, paths) in sweeps.items():
@@ -165,7 +169,7 @@ def _recipe(
         genes[method] = [each for each, _ in found]
         ratios[method] = [each for _, each in found]
     sweeps = []
-    for draw, (found, scores) in enumerate(run.map(others, both["plugin"], "other methods")):
+    for draw, (found, scores) in enumerate(run.map(others, both["unbiased"], "other methods")):
         for each in found:
             genes[each.method].append(each)
         sweeps += [(draw, *row) for row in scores]
@@ -173,7 +177,7 @@ def _recipe(
 
     from contrica.plots import scree as scree_plot
 
-    axes = scree_plot(scree(*both["plugin"][0]), Ranks(R, L))
+    axes = scree_plot(scree(*both["unbiased"][0]), Ranks(R, L))
     run.figure(axes.figure, "scree.png")
     return _rows(genes, ratios[AUTHORS]) if compare else _made_rows(genes)
 

@@ -20,6 +20,15 @@ __all__ = ["run", "run_discrete"]
 N_PCS = 30
 RANKS = {"discrete": (51, 141), "continuous": (65, 65)}
 METHODS = (*WAYS, "ICA", "cPCA", "PCPCA")
+# The paper's, in words: the photographs are others, so that equal numbers would say nothing.
+OTHERS = "other photographs than the paper's"
+SILHOUETTES = {"cICA": "0.61", AUTHORS: "0.61", "ICA": "0.30", "cPCA": "0.52", "PCPCA": "0.44"}
+ACCURACIES = {
+    "cICA": ("0.94", "0.93"),
+    AUTHORS: ("0.94", "0.93"),
+    "cPCA": ("0.71", "0.94"),
+    "PCPCA": ("0.50", "0.94"),
+}
 
 
 def _correlations(images: np.ndarray, digits: np.ndarray) -> np.ndarray:
@@ -46,13 +55,15 @@ def draw(
     basis = common_basis([X, Y], N_PCS)
     n_background, n_foreground = RANKS[design]
     found: dict[str, Any] = {}
+    small = X @ basis, Y @ basis
     for way, options in WAYS.items():
-        fore, back = (cumulants(rows @ basis, options["estimate"]) for rows in (X, Y))
+        fore, back = (cumulants(rows, options["estimate"]) for rows in small)
         runs = [
             ranked_contrast(fore, back, n_background, n_foreground, way, i) for i in range(n_seeds)
         ]
         found[way] = [basis @ each.vectors[:, :2] for each in runs]
         found[f"ratios, {way}"] = runs[0].cumulant_ratios
+    fore, back = (cumulants(rows, "unbiased") for rows in small)
     found["ICA"] = [basis @ ranked_ica(fore, back, n_background + n_foreground)[:, :2]]
     covariances = X.T @ X / len(X), Y.T @ Y / len(Y)
     labels = data.labels
@@ -96,7 +107,7 @@ def draw(
 
 
 def _draws(run: Run, design: str) -> list[dict[str, Any]]:
-    n_draws, n_seeds, fraction = (2, 2, 0.4) if run.quick else (20, 5, 1.0)
+    n_draws, n_seeds, fraction = (2, 2, 0.4) if run.quick else (20, 3, 1.0)
     folder = None if run.data is None else str(run.data)
     tasks = [(design, seed, folder, fraction, n_seeds) for seed in range(n_draws)]
     # say what is missing before anything is started
@@ -104,7 +115,7 @@ def _draws(run: Run, design: str) -> list[dict[str, Any]]:
     run.plan(n_draws)
     run.source = (
         f"MNIST on photographs that stand in for the paper's ImageNet images; {n_draws} resamplings of "
-        f"{int(10000 * fraction)} rows each, {n_seeds} seeds of cICA on each"
+        f"{int(10000 * fraction)} rows each"
     )
     found = list(run.map(draw, tasks, design))
     _images(run, found[0])
@@ -112,32 +123,53 @@ def _draws(run: Run, design: str) -> list[dict[str, Any]]:
 
 
 def _over(found: list[dict[str, Any]], key: str, method: str) -> np.ndarray:
-    """One value, or row of values, per draw and seed."""
-    return np.array([value for each in found for value in each[key][method]])
+    """One value, or row of values, for each draw: of the first seed."""
+    return np.array([each[key][method][0] for each in found])
 
 
-def _common_rows(found: list[dict[str, Any]]) -> list[Row]:
+def _seed_rows(found: list[dict[str, Any]], key: str, words: str) -> list[Row]:
+    """How far a value moves with the seed of cICA on the same draw."""
+    rows = []
+    for way in WAYS:
+        ranges = [np.ptp(each[key][way], axis=0).max() for each in found]
+        count = len(found[0][key][way])
+        note = f"more than 0.01 in {np.sum(np.array(ranges) > 0.01)} of {len(found)} draws"
+        rows.append(Row(f"range of the {words} over {count} seeds, {way}", ranges, note=note))
+    return rows
+
+
+def _correlation_rows(found: list[dict[str, Any]], design: str) -> list[Row]:
     rows = []
     for method in METHODS:
         values = _over(found, "correlations", method)
+        note = _rival_note(found, method)
         rows += [
-            Row(f"|correlation| with the mean {digit}, {method}", values[:, digit])
+            Row(f"|correlation| with the mean {digit}, {method}", values[:, digit], note=note)
             for digit in (0, 1)
         ]
+    if design == "discrete":
+        return rows
     both = {m: float(np.median(_over(found, "correlations", m).min(axis=1))) for m in METHODS}
     rivals = max(both["cPCA"], both["PCPCA"])
     for way in WAYS:
-        values = _over(found, "correlations", way).min(axis=1)
         rows.append(
             Row(
                 f"|correlation| of the worse of both digits, {way}",
-                values,
-                "patterns nearest to both mean digits",
+                _over(found, "correlations", way).min(axis=1),
+                "cICA nearest to both mean digits",
                 holds=both[way] > rivals,
-                note=f"cPCA {both['cPCA']:.3f}, PCPCA {both['PCPCA']:.3f} (medians)",
+                note=f"cPCA {both['cPCA']:.3f}, PCPCA {both['PCPCA']:.3f}; {OTHERS}",
             )
         )
     return rows
+
+
+def _rival_note(found: list[dict[str, Any]], method: str) -> str:
+    """Whether labels chose the parameter of a rival."""
+    if method in found[0].get("chosen", {}):
+        chosen = np.median([each["chosen"][method] for each in found])
+        return f"parameter chosen by labels, median {chosen:.3g}"
+    return ""
 
 
 def _ratio_rows(found: list[dict[str, Any]], paper: str) -> list[Row]:
@@ -146,15 +178,14 @@ def _ratio_rows(found: list[dict[str, Any]], paper: str) -> list[Row]:
             f"median of |λ′/λ| of the background patterns, {way}",
             [np.median(each[f"ratios, {way}"]) for each in found],
             paper,
-            note=range_note(np.concatenate([each[f"ratios, {way}"] for each in found])),
+            note=f"from {range_note(np.concatenate([e[f'ratios, {way}'] for e in found]))}; {OTHERS}",
         )
         for way in WAYS
     ]
 
 
 def _variance_row(found: list[dict[str, Any]]) -> Row:
-    note = "other photographs than the paper's"
-    return Row("variance in 30 components", [e["explained"] for e in found], 0.85, note=note)
+    return Row("variance in 30 components", [e["explained"] for e in found], "0.85", note=OTHERS)
 
 
 def run(run: Run) -> list[Row]:
@@ -162,57 +193,57 @@ def run(run: Run) -> list[Row]:
     found = _draws(run, "continuous")
     run.table(
         "correlations.csv",
-        ("method", "draw and seed", "with 0", "with 1"),
+        ("method", "draw", "seed", "with 0", "with 1"),
         (
-            (m, i, *pair)
+            (m, i, seed, *pair)
             for m in METHODS
-            for i, pair in enumerate(_over(found, "correlations", m).tolist())
+            for i, each in enumerate(found)
+            for seed, pair in enumerate(each["correlations"][m])
         ),
     )
-    return [_variance_row(found), *_common_rows(found), *_ratio_rows(found, "7.2e-3 to 91")]
+    return [
+        _variance_row(found),
+        *_correlation_rows(found, "continuous"),
+        *_seed_rows(found, "correlations", "correlations"),
+        *_ratio_rows(found, "7.2e-3 to 91"),
+    ]
 
 
 def run_discrete(run: Run) -> list[Row]:
     """Discrete strength: silhouettes and accuracies on the images with a single digit."""
     found = _draws(run, "discrete")
+    measures = ("silhouette", "accuracy", "correlations")
     run.table(
         "scores.csv",
-        ("method", "draw and seed", "silhouette", "accuracy 1", "accuracy 2", "with 0", "with 1"),
         (
-            (m, i, *values)
+            *("method", "draw", "seed", "silhouette", "accuracy of the first", "of the second"),
+            *("correlation with 0", "with 1"),
+        ),
+        (
+            (m, i, seed, *np.hstack([each[key][m][seed] for key in measures]))
             for m in METHODS
-            for i, values in enumerate(
-                np.column_stack(
-                    [
-                        _over(found, "silhouette", m),
-                        _over(found, "accuracy", m),
-                        _over(found, "correlations", m),
-                    ]
-                ).tolist()
-            )
+            for i, each in enumerate(found)
+            for seed in range(len(each["silhouette"][m]))
         ),
     )
-    paper = {"ICA": 0.30, "cPCA": 0.52, "PCPCA": 0.44}
-    accuracy = {"cPCA": (0.71, 0.94), "PCPCA": (0.50, 0.94)}
     rows = [_variance_row(found)]
     for method in METHODS:
-        note = "photographs other than the paper's"
-        if method in ("cPCA", "PCPCA"):
-            chosen = np.median([each["chosen"][method] for each in found])
-            note += f"; parameter chosen by labels, median {chosen:.3g}"
+        note = "; ".join(filter(None, [OTHERS, _rival_note(found, method)]))
         values = _over(found, "silhouette", method)
-        rows.append(Row(f"silhouette, {method}", values, paper.get(method, 0.61), 0.02, note=note))
-    for method in METHODS:
-        if method == "ICA":
-            continue
+        rows.append(Row(f"silhouette, {method}", values, SILHOUETTES[method], note=note))
+    for method, paper in ACCURACIES.items():
+        note = "; ".join(filter(None, [OTHERS, _rival_note(found, method)]))
         values = _over(found, "accuracy", method)
         for k, word in enumerate(("first", "second")):
-            target = accuracy.get(method, (0.94, 0.93))[k]
-            rows.append(
-                Row(f"accuracy of the {word} pattern, {method}", values[:, k], target, 0.02)
-            )
+            quantity = f"accuracy of the {word} pattern, {method}"
+            rows.append(Row(quantity, values[:, k], paper[k], note=note))
     _scatter(run, found[0])
-    return [*rows, *_common_rows(found), *_ratio_rows(found, "6.7e-3 to 16")]
+    return [
+        *rows,
+        *_correlation_rows(found, "discrete"),
+        *_seed_rows(found, "silhouette", "silhouette"),
+        *_ratio_rows(found, "6.7e-3 to 16"),
+    ]
 
 
 def _images(run: Run, one: dict[str, Any]) -> None:

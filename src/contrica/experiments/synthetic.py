@@ -121,31 +121,42 @@ def run(run: Run) -> list[Row]:
             note = "medians: " + ", ".join(others)
             rows.append(Row(f"p = {p}: {measure}, cICA", values(p, "cICA", which), note=note))
     for method in METHODS[:2]:
-        margins = [
-            np.percentile(values(p, method), 25) - max(np.median(values(p, r)) for r in RIVALS)
-            for p in FEATURES
-        ]
-        best = [values(p, method).max() for p in FEATURES]
-        rows += [
-            Row(
-                f"{method}: lower quartile of the cosine less the better rival's median, smallest over p",
-                [min(margins)],
-                "interquartile range above both rivals",
-                holds=min(margins) > 0,
-                note="rivals tuned on the truth, as in the paper",
-            ),
-            Row(
-                f"{method}: cosine of the best run, smallest over p",
-                [min(best)],
-                "above 0.9 for every p",
-                holds=min(best) > 0.9,
-            ),
-        ]
+        rows += _claims(values, method)
     note = "the paper draws once and varies the seed; ours hardly depends on it"
     rows.append(
         Row(f"range of the cosine over {n_seeds} seeds on one draw, each p", spread, note=note)
     )
     return rows
+
+
+def _claims(values: Any, method: str) -> list[Row]:
+    """The paper's two claims, which it makes of one draw for each p; here of the draws in the middle."""
+    margins, medians, above, beats = [], [], [], []
+    for p in FEATURES:
+        ours = values(p, method)
+        margin = ours - np.max([values(p, rival) for rival in RIVALS], axis=0)
+        margins.append(np.percentile(margin, 25))
+        beats.append(np.mean(margin > 0))
+        medians.append(np.median(ours))
+        above.append(np.mean(ours > 0.9))
+    return [
+        Row(
+            f"{method}: lower quartile over draws of its cosine less the better rival's, each p",
+            margins,
+            "interquartile range above both rivals, each p",
+            holds=min(margins) > 0,
+            note=f"rivals tuned on the truth, as in the paper; cICA is above both in {min(beats):.0%} to "
+            f"{max(beats):.0%} of draws",
+        ),
+        Row(
+            f"{method}: median over draws of its cosine, each p",
+            medians,
+            "best run above 0.9, each p",
+            holds=min(medians) > 0.9,
+            note=f"the paper's runs are of one draw each, on which ours does not vary; "
+            f"{min(above):.0%} to {max(above):.0%} of draws are above 0.9",
+        ),
+    ]
 
 
 def run_proportional(run: Run) -> list[Row]:
@@ -170,11 +181,12 @@ def run_proportional(run: Run) -> list[Row]:
     scales = np.array([result["scale"] for results in found.values() for result in results])
     for name, power in (("γ", 1), ("γ⁴", 4)):
         inside = np.mean((scales**power >= 0.94) & (scales**power <= 1.08))
-        note = f"{inside:.0%} of draws inside; range {min(scales**power):.3f} to {max(scales**power):.3f}"
-        claim = "in [0.94, 1.08]; which power is not said"
-        rows.append(
-            Row(f"{name}, true 1", scales**power, claim, holds=bool(inside == 1), note=note)
+        note = (
+            f"{inside:.0%} of draws inside, all of nine with probability {inside**9:.2f}; range "
+            f"{min(scales**power):.3f} to {max(scales**power):.3f}"
         )
+        claim = "nine values in [0.94, 1.08]; which power is not said"
+        rows.append(Row(f"{name}, true 1", scales**power, claim, note=note))
     return rows
 
 
