@@ -28,6 +28,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/recovery_paper_solver.py
 	$(BIN)/python benchmarks/proportionality.py
 	$(BIN)/python benchmarks/seed_agreement.py
+	$(BIN)/python benchmarks/joint_recovery.py --design orthonormal
 
 # An unfinished installation leaves no stamp, so the next call repeats it.
 $(STAMP)-%: pyproject.toml

@@ -116,6 +116,19 @@ def test_proportional_and_its_scale(files):
     assert "--proportional" in wrong.output
 
 
+def test_the_joint_solver_by_name(files):
+    result = fit(files, *FIT, "--solver", "joint")
+    assert result.exit_code == 0, result.output
+    assert load(files / "out" / "model.npz").solver == "joint"
+    for options, message in (
+        (("--solver", "magic"), "--solver magic is not known"),
+        (("--solver", "joint", "--proportional"), "--solver is of cICA"),
+    ):
+        wrong = fit(files, *FIT, *options, out="other")
+        assert wrong.exit_code == 2
+        assert message in " ".join(wrong.output.split())
+
+
 def test_npz_with_several_arrays_needs_keys(files):
     data = make_four_clusters(100, random_state=0)
     np.savez(files / "both.npz", fore=data.foreground, back=data.background)

@@ -109,6 +109,7 @@ _OPTIONS = {
     "random_state": "--seed",
     "background_scale": "--background-scale",
     "deflation": "--deflation",
+    "solver": "--solver",
     "cumulant": "--cumulant",
     "projection": "--projection",
     "methods": "--methods",
@@ -304,6 +305,10 @@ def fit(
     background_scale: Annotated[
         float | None, typer.Option(help="With --proportional: the scale; estimated if left out.")
     ] = None,
+    solver: Annotated[
+        str,
+        typer.Option(help="'paper' (Algorithm 2), or 'joint': all patterns fitted together."),
+    ] = "paper",
     deflation: Annotated[
         str, typer.Option(help=f"How the background's share is estimated: {', '.join(DEFLATIONS)}.")
     ] = "thin",
@@ -323,6 +328,8 @@ def fit(
     """
     if background_scale is not None and not proportional:
         raise ValueError("--background-scale needs --proportional. Add that, or drop the scale.")
+    if proportional and solver != "paper":
+        raise ValueError("--solver is of cICA and not of --proportional. Drop one of the two.")
     options: dict[str, Any] = {
         "n_background": n_background,
         "n_foreground": n_foreground,
@@ -337,7 +344,7 @@ def fit(
             components, background_scale=background_scale, **options
         )
     else:
-        model = ContrastiveICA(components, **options)
+        model = ContrastiveICA(components, solver=solver, **options)
     with output_folder(output, overwrite=overwrite) as folder, _progress("reading"):
         fore, back = _read_pair(foreground, background, (key, background_key), header)
         model.fit(_named(fore), background=_named(back))

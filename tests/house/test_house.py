@@ -24,7 +24,7 @@ LAYERS = [
     {"cumulants", "projection"},
     {"eigen"},
     {"decompositions"},
-    {"ranks", "contrast"},
+    {"ranks", "contrast", "joint"},
     {"estimators"},
     {"datasets", "files"},
     {"compare"},

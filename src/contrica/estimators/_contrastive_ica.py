@@ -7,6 +7,7 @@ from typing import Any
 from contrica.contrast import DEFLATIONS, contrast
 from contrica.cumulants import Cumulants
 from contrica.estimators._base import BaseContrastive, Separation
+from contrica.joint import joint_contrast
 from contrica.ranks import Ranks
 from contrica.validation import check_choice, generator
 
@@ -34,18 +35,22 @@ class ContrastiveICA(BaseContrastive):
         Principal components of the stacked rows to work in. "auto": all variables up to 30 of them,
         otherwise the paper's rule, 30 components or 90 % of variance, whichever first. ``None``: no
         PCA.
-    solver : {"paper"}, default="paper"
+    solver : {"paper", "joint"}, default="paper"
         "paper" is Algorithm 2: subspace power method, deflation, hierarchical tensor decomposition.
+        "joint" starts there, in whitened coordinates, and then fits all patterns and weights of both
+        datasets together (`contrica.joint`): far more accurate where the model holds and the ranks
+        are about right, slower, and no remedy where it does not hold.
     deflation : str, default="thin"
-        Estimator of the λ′ in Step 2: "thin" (the paper's proof), "sequential" (as its authors ran
-        it), "sequential_thin", "closed_form" or "least_squares" (steady, but biased).
+        With solver "paper", the estimator of the λ′ in Step 2: "thin" (the paper's proof),
+        "sequential" (as its authors ran it), "sequential_thin", "closed_form" or "least_squares"
+        (steady, but biased).
     cumulant : {"plugin", "unbiased"}, default="plugin"
         The paper's formula, which divides by n, or k-statistics.
     projection : {"pattern", "filter"}, default="pattern"
         What `transform` multiplies by: the patterns, ``X · b`` as in the paper, or the filters,
         which undo the mixing.
     max_iter : int, default=200
-        Most steps of one round of the subspace power method.
+        With solver "paper", most steps of one round of the subspace power method.
     tol : float, default=1e-8
         Step length at which its iterates have converged.
     random_state : int, Generator, RandomState or None, default=None
@@ -132,19 +137,21 @@ class ContrastiveICA(BaseContrastive):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("solver", self.solver, ("paper",))
+        check_choice("solver", self.solver, ("paper", "joint"))
         check_choice("deflation", self.deflation, tuple(DEFLATIONS))
 
     def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
-        found = contrast(
-            fore,
-            back,
-            *ranks,
-            rng=generator(self.random_state),
-            deflation=self.deflation,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+        rng = generator(self.random_state)
+        if self.solver == "joint":
+            found = joint_contrast(fore, back, *ranks, rng=rng)
+        else:
+            found = contrast(
+                *(fore, back, *ranks),
+                rng=rng,
+                deflation=self.deflation,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
         self.background_components_ = self._lift_patterns(found.background.vectors)
         self.background_weights_ = found.background.weights
         self.n_background_ = found.background.weights.size  # a tensor of lower rank has fewer

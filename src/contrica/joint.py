@@ -1,0 +1,489 @@
+"""All patterns of all datasets refined together: one model, of which every method here is a case.
+
+κ₄ of dataset d is modelled as ``Σ_j W[d, j] u_j^{⊗4}``, with unit vectors ``u_j`` that all datasets share
+and a mask that says which weights may differ from zero. One dataset with all weights free is ICA; a
+foreground with all and a background with the first r free is cICA; more datasets add rows to the mask.
+
+The fit minimises ``Σ_d ‖κ₄(d) − Σ_j W[d, j] u_j^{⊗4}‖² / ‖κ₄(d)‖²``. For given vectors the weights are
+linear least squares and have a closed form, so only vectors are searched; by the envelope theorem the
+gradient is that of fixed weights,
+
+``∂/∂u_j = 8 Σ_d W[d, j] / ‖κ₄(d)‖² · ( Σ_k W[d, k] (u_j · u_k)³ u_k − κ₄(d)(u_j, u_j, u_j, ·) )``,
+
+which needs no more of a tensor than its product with three vectors: O(n p) for each vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment, minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from contrica.contrast import Contrast, contrast_ratio
+from contrica.contrast._deflation import DEFLATIONS
+from contrica.cumulants import Cumulants
+from contrica.decompositions import Decomposition, htd, spm
+from contrica.operators import Congruence, PackedTensor, RankOneSum, TensorOperator, relative_norm
+from contrica.ranks import check_ranks
+from contrica.symmetric import fix_signs, n_packed
+from contrica.validation import check_count, check_scale, warn_user
+
+__all__ = [
+    "JointFit",
+    "contrast_mask",
+    "fit_weights",
+    "joint_contrast",
+    "joint_fit",
+    "joint_search",
+    "objective_and_gradient",
+    "removal_losses",
+]
+
+# A search goes on while it lowers the objective by more than this share.
+WORTHWHILE = 1e-3
+# Steps of a try, which shows whether it is worth more, and rounds of swaps.
+TRY_STEPS = 100
+ROUNDS = 6
+# Multiplications that tries beyond the first may cost in all: seconds of one core.
+BUDGET = 5e9
+
+
+class JointFit(NamedTuple):
+    """A joint decomposition of several tensors.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (p, k)
+        The ``u_j``, unit columns.
+    weights : ndarray of shape (n_datasets, k)
+        W; zero where the mask forbids.
+    objective : float
+        Sum over datasets of the squared norm of what is left, relative to the tensor's.
+    n_iter : int
+    gradient_norm : float
+        Largest entry of the gradient where the search ended.
+    n_evaluations : int
+        Of objective and gradient.
+    """
+
+    vectors: np.ndarray
+    weights: np.ndarray
+    objective: float
+    n_iter: int
+    gradient_norm: float
+    n_evaluations: int = 0
+
+
+def contrast_mask(n_background: int, n_foreground: int, n_backgrounds: int = 1) -> np.ndarray:
+    """Mask of cICA: the foreground first, with all patterns; then backgrounds with the first r.
+
+    Parameters
+    ----------
+    n_background, n_foreground : int
+        r and ℓ.
+    n_backgrounds : int
+        Background datasets, which share their patterns.
+
+    Returns
+    -------
+    ndarray of bool, shape (1 + n_backgrounds, r + ℓ)
+
+    Examples
+    --------
+    >>> contrast_mask(1, 2)
+    array([[ True,  True,  True],
+           [ True, False, False]])
+    """
+    mask = np.ones((1 + n_backgrounds, n_background + n_foreground), dtype=bool)
+    mask[1:, n_background:] = False
+    return mask
+
+
+def fit_weights(
+    tensors: Sequence[TensorOperator], vectors: np.ndarray, mask: np.ndarray
+) -> np.ndarray:
+    """The weights that minimise each dataset's residual, zero where the mask forbids.
+
+    Parameters
+    ----------
+    tensors : sequence of TensorOperator
+    vectors : ndarray of shape (p, k)
+        Unit columns.
+    mask : ndarray of bool, shape (n_datasets, k)
+
+    Returns
+    -------
+    ndarray of shape (n_datasets, k)
+    """
+    coefficients = [tensor.coefficients(vectors) for tensor in tensors]
+    return _solve_weights((vectors.T @ vectors) ** 4, coefficients, mask)
+
+
+def _solve_weights(
+    gram: np.ndarray, coefficients: Sequence[np.ndarray], mask: np.ndarray
+) -> np.ndarray:
+    weights = np.zeros(mask.shape)
+    for row, allowed, values in zip(weights, mask, coefficients, strict=True):
+        block = gram[np.ix_(allowed, allowed)]
+        # a touch of ridge: vectors that meet on the way must not make weights explode
+        ridge = 1e-10 * np.eye(len(block))
+        row[allowed] = np.linalg.solve(block + ridge, values[allowed])
+    return weights
+
+
+def objective_and_gradient(
+    tensors: Sequence[TensorOperator], norms: Sequence[float], vectors: np.ndarray, mask: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Objective at its best weights, its gradient in the unit vectors, and the weights.
+
+    Parameters
+    ----------
+    tensors : sequence of TensorOperator
+    norms : sequence of float
+        Their squared norms.
+    vectors : ndarray of shape (p, k)
+        Unit columns.
+    mask : ndarray of bool, shape (n_datasets, k)
+
+    Returns
+    -------
+    objective : float
+    gradient : ndarray of shape (p, k)
+    weights : ndarray of shape (n_datasets, k)
+    """
+    cosines = vectors.T @ vectors
+    images = [tensor.apply_vectors(vectors) for tensor in tensors]
+    coefficients = [np.einsum("ik,ik->k", vectors, image) for image in images]
+    weights = _solve_weights(cosines**4, coefficients, mask)
+    objective, gradient = 0.0, np.zeros_like(vectors)
+    for W, norm, values, image in zip(weights, norms, coefficients, images, strict=True):
+        objective += (norm - 2 * W @ values + W @ cosines**4 @ W) / norm
+        gradient += (vectors @ (W[:, None] * cosines**3) - image) * (8 * W / norm)
+    return float(objective), gradient, weights
+
+
+def _descend(
+    tensors: Sequence[TensorOperator],
+    start: np.ndarray,
+    mask: np.ndarray,
+    max_iter: int,
+    tol: float,
+) -> JointFit:
+    """L-BFGS from one start; says nothing of convergence."""
+    p, k = start.shape
+    norms = [tensor.squared_norm() for tensor in tensors]
+
+    def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        loose = flat.reshape(p, k)
+        lengths = np.linalg.norm(loose, axis=0)
+        vectors = loose / lengths
+        value, gradient, _ = objective_and_gradient(tensors, norms, vectors, mask)
+        # through the normalisation: the part along the vector drops out
+        tangent = (gradient - vectors * np.einsum("ik,ik->k", vectors, gradient)) / lengths
+        return value, tangent.ravel()
+
+    found = minimize(
+        evaluate,
+        (start / np.linalg.norm(start, axis=0)).ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={
+            "maxiter": max_iter,
+            "maxfun": 2 * max_iter,
+            "gtol": tol,
+            "ftol": 1e-14,
+            "maxcor": 20,
+        },
+    )
+    vectors = found.x.reshape(p, k)
+    vectors = vectors / np.linalg.norm(vectors, axis=0)
+    value, _, weights = objective_and_gradient(tensors, norms, vectors, mask)
+    reached = float(np.abs(found.jac).max())
+    return JointFit(vectors, weights, value, int(found.nit), reached, int(found.nfev))
+
+
+def joint_fit(
+    tensors: Sequence[TensorOperator],
+    start: np.ndarray,
+    mask: np.ndarray,
+    *,
+    max_iter: int = 300,
+    tol: float = 1e-6,
+) -> JointFit:
+    """Refine vectors, and find weights, that explain several fourth cumulants at once.
+
+    L-BFGS over the vectors, each kept at unit length, with the weights solved exactly at every step. The
+    result is a local minimum near the start. Coordinates matter, since the objective is not invariant:
+    whiten first (`contrica.operators.Congruence`).
+
+    Parameters
+    ----------
+    tensors : sequence of TensorOperator
+        κ₄ of every dataset, over the same p variables.
+    start : ndarray of shape (p, k)
+        Vectors to start from; their lengths do not matter.
+    mask : ndarray of bool, shape (n_datasets, k)
+        Which vector may have weight in which dataset.
+    max_iter : int
+        Most steps.
+    tol : float
+        Largest entry of the gradient at which the search ends.
+
+    Returns
+    -------
+    JointFit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from contrica.operators import RankOneSum
+    >>> u = np.array([[1.0, 0.6], [0.0, 0.8]])
+    >>> T = RankOneSum(np.array([2.0, -1.0]), u)
+    >>> joint_fit([T], u + 0.1, np.ones((1, 2), dtype=bool)).weights.round(4)
+    array([[ 2., -1.]])
+    """
+    check_count("max_iter", max_iter)
+    check_scale("tol", tol)
+    if min(tensor.squared_norm() for tensor in tensors) == 0:
+        raise ValueError(
+            "a dataset's fourth cumulant is zero, so nothing can be fitted to it. Leave the dataset out."
+        )
+    fit = _descend(tensors, start, mask, max_iter, tol)
+    if fit.n_iter >= max_iter and fit.gradient_norm > tol:
+        warn_user(
+            f"the joint fit stopped after max_iter={max_iter} steps with a gradient of "
+            f"{fit.gradient_norm:.2g} where tol={tol:.2g} was asked for. Raise max_iter.",
+            ConvergenceWarning,
+        )
+    return fit
+
+
+def removal_losses(
+    tensors: Sequence[TensorOperator], vectors: np.ndarray, weights: np.ndarray, mask: np.ndarray
+) -> np.ndarray:
+    """How much the objective would rise if a vector had no weight in a dataset, the others refitted.
+
+    ``W[d, j]² / (G⁻¹)_jj / ‖κ₄(d)‖²`` with ``G = ((u_i · u_j)⁴)`` over the vectors the mask allows.
+
+    Parameters
+    ----------
+    tensors : sequence of TensorOperator
+    vectors : ndarray of shape (p, k)
+    weights : ndarray of shape (n_datasets, k)
+    mask : ndarray of bool, shape (n_datasets, k)
+
+    Returns
+    -------
+    ndarray of shape (n_datasets, k)
+    """
+    gram = (vectors.T @ vectors) ** 4
+    losses = np.zeros(mask.shape)
+    for row, tensor, W, allowed in zip(losses, tensors, weights, mask, strict=True):
+        inverse = np.linalg.pinv(gram[np.ix_(allowed, allowed)], hermitian=True)
+        row[allowed] = W[allowed] ** 2 / np.diag(inverse) / tensor.squared_norm()
+    return losses
+
+
+def joint_search(
+    tensors: Sequence[TensorOperator],
+    starts: Iterable[np.ndarray],
+    mask: np.ndarray,
+    *,
+    max_iter: int = 300,
+    tol: float = 1e-6,
+) -> JointFit:
+    """The best joint fit that several starts, new roles and swaps lead to, by the objective alone.
+
+    The objective has poor local minima. In most of them a vector has the wrong role, or two share
+    one term while another term is missing. So each fit is also tried
+
+    - *without the mask*: all weights are freed, the vectors refined, and then assigned anew to the
+      columns of the mask, such that the weights forbidden cost least; and, for the best fit,
+    - *with a weak vector swapped* for one that the residual of a dataset shows, until no swap helps.
+
+    Such tries end when they have cost as much as a fixed number of multiplications: small problems
+    are searched thoroughly, and large ones, with hundreds of patterns, hardly beyond the first start.
+
+    Parameters
+    ----------
+    tensors : sequence of TensorOperator
+    starts : iterable of ndarray of shape (p, k)
+        Drawn as long as the budget lasts.
+    mask : ndarray of bool, shape (n_datasets, k)
+    max_iter, tol
+        As of `joint_fit`.
+
+    Returns
+    -------
+    JointFit
+    """
+    search = _Search(tensors, mask, max_iter, tol)
+    for start in starts:
+        found = search.descend(start)
+        if search.may_go_on():
+            search.with_new_roles(found)
+        if not search.may_go_on():
+            break
+    for _ in range(ROUNDS):
+        if not search.may_go_on() or not search.with_a_swap():
+            break
+        search.with_new_roles(search.best)
+    # the tries do not warn; the answer does
+    return joint_fit(tensors, search.best.vectors, mask, max_iter=max_iter, tol=tol)
+
+
+class _Search:
+    """The best fit so far, and what was spent on it."""
+
+    best: JointFit
+
+    def __init__(
+        self, tensors: Sequence[TensorOperator], mask: np.ndarray, max_iter: int, tol: float
+    ) -> None:
+        self.tensors, self.mask = tensors, mask
+        self.steps, self.tol = min(TRY_STEPS, max_iter), tol
+        self.spent = 0.0
+        p, k = tensors[0].n_features, mask.shape[1]
+        self.price = 2.0 * len(tensors) * n_packed(p) ** 2 * k
+
+    def may_go_on(self) -> bool:
+        return self.spent < BUDGET
+
+    def descend(self, start: np.ndarray, mask: np.ndarray | None = None) -> JointFit:
+        """A try from a start; the best one under the mask of the search is kept."""
+        free = mask is not None
+        fit = _descend(
+            self.tensors, start, self.mask if mask is None else mask, self.steps, self.tol
+        )
+        self.spent += self.price * fit.n_evaluations
+        if not free and (not hasattr(self, "best") or fit.objective < self.best.objective):
+            self.best = fit
+        return fit
+
+    def with_new_roles(self, fit: JointFit) -> None:
+        free = np.ones_like(self.mask)
+        loose = self.descend(fit.vectors, free)
+        losses = removal_losses(self.tensors, loose.vectors, loose.weights, free)
+        # cost of putting a vector (row) into a column of the mask: the weights it would lose there
+        rows, columns = linear_sum_assignment(losses.T @ ~self.mask)
+        self.descend(loose.vectors[:, rows[np.argsort(columns)]])
+
+    def with_a_swap(self) -> bool:
+        """Whether some swap lowers the objective; the first that does is kept."""
+        before = self.best
+        for position, vector in _swaps(self.tensors, before, self.mask):
+            start = before.vectors.copy()
+            start[:, position] = vector
+            if self.descend(start).objective < before.objective * (1 - WORTHWHILE):
+                return True
+        return False
+
+
+def _swaps(
+    tensors: Sequence[TensorOperator], fit: JointFit, mask: np.ndarray
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Weak vectors of each role, with what is left of a dataset in which the role has weight."""
+    losses = removal_losses(tensors, fit.vectors, fit.weights, mask).sum(axis=0)
+    left = [
+        htd(tensor - RankOneSum(W, fit.vectors), 2, tie_gap=0.0).vectors
+        for tensor, W in zip(tensors, fit.weights, strict=True)
+    ]
+    for role in np.unique(mask, axis=1).T:
+        members = np.flatnonzero((mask == role[:, None]).all(axis=0))
+        weak = members[np.argsort(losses[members], kind="stable")[:2]]
+        # the dataset that fewest roles have a part in tells most about this one
+        dataset = min(np.flatnonzero(role), key=lambda d: mask[d].sum())
+        for position in weak:
+            for vector in left[dataset].T:
+                yield int(position), vector
+
+
+def joint_contrast(
+    fore: Cumulants,
+    back: Cumulants,
+    n_background: int,
+    n_foreground: int,
+    *,
+    rng: np.random.Generator,
+    max_iter: int = 300,
+    tol: float = 1e-6,
+) -> Contrast:
+    """Contrastive ICA with all patterns fitted together, started from Algorithm 2.
+
+    Coordinates are whitened by the mean of both covariances, so that the result does not depend on
+    the units of the variables. The starts are those of Algorithm 2 there, for three estimators of its
+    Step 2; `joint_search` does the rest. The patterns of the foreground change those of the background
+    as well, which Algorithm 2 finds from the background alone.
+
+    Parameters
+    ----------
+    fore, back : Cumulants
+    n_background, n_foreground : int
+        r and ℓ.
+    rng : numpy.random.Generator
+        Source of the subspace power method's starts.
+    max_iter, tol
+        As of `joint_fit`.
+
+    Returns
+    -------
+    Contrast
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from contrica.cumulants import cumulants
+    >>> from contrica.datasets import make_synthetic
+    >>> from contrica.metrics import pattern_similarity
+    >>> data = make_synthetic(5, random_state=0)
+    >>> fore, back = cumulants(data.foreground), cumulants(data.background)
+    >>> found = joint_contrast(fore, back, 5, 4, rng=np.random.default_rng(0))
+    >>> pattern_similarity(found.foreground.vectors, data.B) > 0.999
+    True
+    """
+    check_ranks(n_background, n_foreground, fore.n_features)
+    whiten, colour = _common_whitening(fore.covariance, back.covariance)
+    x, y = (_in_coordinates(part.fourth, whiten) for part in (fore, back))
+    known = spm(y, n_background, rng=rng).vectors
+    r = known.shape[1]  # a tensor of lower rank has fewer
+    starts = _starts(x, known, n_foreground)
+    mask = contrast_mask(r, n_foreground)
+    fit = joint_search([x, y], starts, mask, max_iter=max_iter, tol=tol)
+    vectors = colour @ fit.vectors
+    lengths = np.linalg.norm(vectors, axis=0)
+    vectors, weights = fix_signs(vectors / lengths), fit.weights * lengths**4
+    first = np.argsort(-np.abs(weights[1, :r]), kind="stable")
+    last = r + np.argsort(-np.abs(weights[0, r:]), kind="stable")
+    background = Decomposition(weights[1, first], vectors[:, first], fit.n_iter)
+    foreground = Decomposition(weights[0, last], vectors[:, last], fit.n_iter)
+    ratio = contrast_ratio(foreground.vectors, fore, back)
+    residual = relative_norm(fore.fourth - RankOneSum(weights[0], vectors), fore.fourth)
+    return Contrast(background, weights[0, first], foreground, ratio, residual)
+
+
+def _common_whitening(fore: np.ndarray, back: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``E D^{-1/2}`` and ``E D^{1/2}`` of the mean covariance, where there is variance."""
+    values, vectors = np.linalg.eigh((fore + back) / 2)
+    held = values > len(values) * np.finfo(float).eps * values[-1]
+    scale = np.sqrt(values[held])
+    return vectors[:, held] / scale, vectors[:, held] * scale
+
+
+def _in_coordinates(tensor: TensorOperator, axes: np.ndarray) -> TensorOperator:
+    seen = Congruence(tensor, axes)
+    # written out once where the tensor is; contracted on demand where it is too large for that
+    return PackedTensor(seen.flatten(), axes.shape[1]) if isinstance(tensor, PackedTensor) else seen
+
+
+def _starts(
+    fore: TensorOperator, background: np.ndarray, n_foreground: int
+) -> Iterator[np.ndarray]:
+    """Algorithm 2 in these coordinates, by estimators of Step 2 that fail on different data."""
+    rank = background.shape[1] + n_foreground
+    for deflation in ("least_squares", "thin", "sequential"):
+        shared = DEFLATIONS[deflation](fore, background, rank)
+        rest = fore - RankOneSum(shared, background)
+        yield np.column_stack([background, htd(rest, n_foreground, tie_gap=0.0).vectors])

@@ -1,0 +1,214 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+from contrica import ContrastiveICA, joint
+from contrica.contrast import contrast
+from contrica.cumulants import Cumulants, cumulants
+from contrica.datasets import make_synthetic
+from contrica.joint import (
+    contrast_mask,
+    fit_weights,
+    joint_contrast,
+    joint_fit,
+    joint_search,
+    objective_and_gradient,
+    removal_losses,
+)
+from contrica.metrics import pattern_similarity
+from contrica.operators import RankOneSum, as_operator
+from tests import naive
+
+
+def unit(matrix):
+    return matrix / np.linalg.norm(matrix, axis=0)
+
+
+def draw(p, r, l, seed):  # noqa: E741 - the paper's ℓ
+    """Vectors, weights of foreground and background, and their two tensors."""
+    rng = np.random.default_rng([p, r, l, seed])
+    vectors = unit(rng.standard_normal((p, r + l)))
+    mask = contrast_mask(r, l)
+    weights = rng.uniform(1, 3, mask.shape) * rng.choice([-1, 1], mask.shape) * mask
+    return vectors, weights, [RankOneSum(W, vectors) for W in weights], mask
+
+
+def naive_objective(tensors, vectors, mask):
+    """Dense tensors, weights by least squares over their entries."""
+    p, total = vectors.shape[0], 0.0
+    for tensor, allowed in zip(tensors, mask, strict=True):
+        terms = [naive.rank_one_sum([1.0], u[:, None]).ravel() for u in vectors.T[allowed]]
+        dense = naive.rank_one_sum(tensor.weights, tensor.vectors).ravel()
+        fitted = np.linalg.lstsq(np.array(terms).T, dense, rcond=None)[0]
+        rest = dense - np.array(terms).T @ fitted
+        total += rest @ rest / (dense @ dense)
+    assert dense.size == p**4
+    return total
+
+
+def test_the_objective_is_the_dense_one_at_the_best_weights(rng):
+    _, _, tensors, mask = draw(3, 2, 2, 0)
+    vectors = unit(rng.standard_normal((3, 4)))
+    norms = [tensor.squared_norm() for tensor in tensors]
+    value = objective_and_gradient(tensors, norms, vectors, mask)[0]
+    assert_allclose(value, naive_objective(tensors, vectors, mask), rtol=1e-7)
+
+
+def test_the_gradient_is_that_of_finite_differences(rng):
+    _, _, tensors, mask = draw(4, 3, 2, 1)
+    vectors = unit(rng.standard_normal((4, 5)))
+    norms = [tensor.squared_norm() for tensor in tensors]
+    gradient = objective_and_gradient(tensors, norms, vectors, mask)[1]
+    for _ in range(5):
+        # along the sphere, where the vectors stay
+        step = rng.standard_normal(vectors.shape)
+        step -= vectors * np.sum(vectors * step, axis=0)
+        ahead, behind = (
+            objective_and_gradient(tensors, norms, unit(vectors + t * step), mask)[0]
+            for t in (1e-5, -1e-5)
+        )
+        assert_allclose(np.sum(gradient * step), (ahead - behind) / 2e-5, rtol=1e-5)
+
+
+def test_weights_are_exact_where_the_vectors_are():
+    vectors, weights, tensors, mask = draw(5, 4, 3, 2)
+    assert_allclose(fit_weights(tensors, vectors, mask), weights, atol=1e-8)
+
+
+def test_losses_are_what_removal_costs(rng):
+    """Against fitting again without the weight."""
+    _, _, tensors, mask = draw(4, 2, 2, 3)
+    vectors = unit(rng.standard_normal((4, 4)))
+    norms = [tensor.squared_norm() for tensor in tensors]
+    whole, _, weights = objective_and_gradient(tensors, norms, vectors, mask)
+    losses = removal_losses(tensors, vectors, weights, mask)
+    for dataset, position in zip(*np.nonzero(mask), strict=True):
+        fewer = mask.copy()
+        fewer[dataset, position] = False
+        without = objective_and_gradient(tensors, norms, vectors, fewer)[0]
+        assert_allclose(losses[dataset, position], without - whole, rtol=1e-6, atol=1e-9)
+    assert np.all(losses[~mask] == 0)
+
+
+@pytest.mark.parametrize(("p", "r", "l"), [(4, 4, 3), (6, 5, 4), (8, 8, 7)])
+def test_a_fit_near_the_truth_finds_it(p, r, l, rng):  # noqa: E741
+    vectors, weights, tensors, mask = draw(p, r, l, 0)
+    start = vectors + 0.1 * rng.standard_normal(vectors.shape) / np.sqrt(p)
+    fit = joint_fit(tensors, start, mask, max_iter=2000, tol=1e-9)
+    assert fit.objective < 1e-9
+    assert_allclose(np.abs(np.sum(fit.vectors * vectors, axis=0)), 1, atol=1e-6)
+    assert_allclose(fit.weights, weights, atol=1e-3)
+    assert np.all(fit.weights[~mask] == 0)
+
+
+def test_vectors_in_the_wrong_role_are_put_right():
+    """Background and foreground vectors exchanged: a plain descent stays, the search does not."""
+    vectors, weights, tensors, mask = draw(6, 3, 3, 1)
+    wrong = vectors[:, ::-1]
+    assert joint_fit(tensors, wrong, mask).objective > 1e-3
+    found = joint_search(tensors, [wrong], mask)
+    assert found.objective < 1e-8
+    assert pattern_similarity(found.vectors[:, 3:], vectors[:, 3:]) > 1 - 1e-5
+    assert weights[1, 3:].tolist() == [0, 0, 0]
+
+
+def test_a_vector_found_twice_is_swapped_for_the_missing_one():
+    vectors, _, tensors, mask = draw(6, 3, 3, 2)
+    twice = vectors.copy()
+    twice[:, 5] = unit(vectors[:, 4:5] + 0.01)[:, 0]
+    found = joint_search(tensors, [twice], mask)
+    assert found.objective < 1e-8
+
+
+def test_several_backgrounds_are_rows_of_the_mask(rng):
+    vectors = unit(rng.standard_normal((5, 6)))
+    mask = contrast_mask(4, 2, n_backgrounds=2)
+    assert mask.shape == (3, 6)
+    weights = rng.uniform(1, 2, mask.shape) * mask
+    tensors = [RankOneSum(W, vectors) for W in weights]
+    fit = joint_fit(tensors, vectors + 0.05 * rng.standard_normal(vectors.shape), mask, tol=1e-9)
+    assert_allclose(fit.weights, weights, atol=1e-3)
+
+
+def test_one_dataset_with_all_weights_is_ica(rng):
+    vectors = unit(rng.standard_normal((4, 6)))
+    T = as_operator(naive.rank_one_sum([3.0, -2.0, 1.0, 2.0, 1.5, -1.0], vectors))
+    start = vectors + 0.05 * rng.standard_normal(vectors.shape)
+    fit = joint_fit([T], start, np.ones((1, 6), dtype=bool), max_iter=3000, tol=1e-10)
+    assert_allclose(np.abs(np.sum(fit.vectors * vectors, axis=0)), 1, atol=1e-5)
+
+
+def test_non_convergence_is_told_with_both_tolerances(rng):
+    _, _, tensors, mask = draw(5, 4, 3, 0)
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 steps .* tol=1e-06 was asked"):
+        joint_fit(tensors, rng.standard_normal((5, 7)), mask, max_iter=2)
+
+
+def test_a_zero_tensor_is_refused():
+    tensors = [RankOneSum(np.zeros(1), np.eye(3)[:, :1])]
+    with pytest.raises(ValueError, match="cumulant is zero"):
+        joint_fit(tensors, np.eye(3)[:, :1], np.ones((1, 1), dtype=bool))
+
+
+@pytest.mark.parametrize("orthonormal", [True, False])
+def test_joint_patterns_are_far_nearer_to_the_truth_than_algorithm_2(orthonormal):
+    """The paper's design; ten draws, medians."""
+    ours, paper = [], []
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 5])
+        data = make_synthetic(6, orthonormal=orthonormal, random_state=rng)
+        fore, back = cumulants(data.foreground), cumulants(data.background)
+        found = joint_contrast(fore, back, 6, 5, rng=np.random.default_rng(0))
+        ours.append(pattern_similarity(found.foreground.vectors, data.B))
+        other = contrast(fore, back, 6, 5, rng=np.random.default_rng(0), deflation="sequential")
+        paper.append(pattern_similarity(other.foreground.vectors, data.B))
+        assert found.background.vectors.shape == (6, 6)
+        assert np.all(np.diff(np.abs(found.background.weights)) <= 0)
+    assert np.median(ours) > 0.998
+    assert np.sum(np.array(ours) > paper) >= 9
+
+
+def test_the_units_of_the_variables_do_not_matter(rng):
+    data = make_synthetic(5, n_samples=20_000, random_state=3)
+    M = rng.standard_normal((5, 5))
+    found = []
+    for change in (np.eye(5), M):
+        fore, back = (cumulants(rows @ change.T) for rows in (data.foreground, data.background))
+        split = joint_contrast(fore, back, 5, 4, rng=np.random.default_rng(0))
+        found.append(unit(np.linalg.solve(change, split.foreground.vectors)))
+    assert pattern_similarity(found[0], found[1]) > 1 - 1e-5
+
+
+def test_directions_without_variance_are_left_out(rng):
+    vectors, _, tensors, _ = draw(4, 3, 2, 5)
+    lifted = [RankOneSum(T.weights, np.vstack([T.vectors, np.zeros((1, 5))])) for T in tensors]
+    covariance = np.diag([1.0, 1.0, 1.0, 1.0, 0.0])
+    fore, back = (Cumulants(np.zeros(5), covariance, T, 1000) for T in lifted)
+    found = joint_contrast(fore, back, 3, 2, rng=rng)
+    assert pattern_similarity(found.foreground.vectors[:4], vectors[:, 3:]) > 1 - 1e-5
+    assert_allclose(found.foreground.vectors[4], 0, atol=1e-12)
+
+
+def test_a_spent_budget_ends_the_tries(monkeypatch):
+    _, _, tensors, mask = draw(5, 4, 3, 6)
+    calls = []
+    whole = joint._descend
+    monkeypatch.setattr(joint, "_descend", lambda *args: calls.append(1) or whole(*args))
+    monkeypatch.setattr(joint, "BUDGET", 0.0)
+    starts = (np.random.default_rng(seed).standard_normal((5, 7)) for seed in range(3))
+    joint_search(tensors, starts, mask)
+    assert len(calls) == 2  # one try, and the answer
+
+
+def test_the_estimator_takes_the_solver_by_name():
+    data = make_synthetic(5, random_state=0)
+    options = {"n_background": 5, "n_foreground": 4, "random_state": 0}
+    model = ContrastiveICA(None, solver="joint", **options)
+    model.fit(data.foreground, background=data.background)
+    assert pattern_similarity(model.components_.T, data.B) > 0.998
+    again = ContrastiveICA(None, solver="joint", **options)
+    again.fit(data.foreground, background=data.background)
+    assert_allclose(again.components_, model.components_, rtol=0, atol=0)
+    with pytest.raises(ValueError, match="solver='magic' is not known"):
+        ContrastiveICA(solver="magic").fit(data.foreground, background=data.background)
