@@ -29,6 +29,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/proportionality.py
 	$(BIN)/python benchmarks/seed_agreement.py
 	$(BIN)/python benchmarks/joint_recovery.py --design orthonormal
+	$(BIN)/python benchmarks/subspace_demo.py
 
 # An unfinished installation leaves no stamp, so the next call repeats it.
 $(STAMP)-%: pyproject.toml

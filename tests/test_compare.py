@@ -54,7 +54,7 @@ def whole(data):
 
 def test_every_method_is_run_in_order(whole):
     assert [result.key for result in whole] == list(METHODS)
-    assert len(whole) == 7
+    assert len(whole) == 9
     for result in whole:
         assert result.error is None, result.error
         assert result.choice

@@ -307,7 +307,10 @@ def fit(
     ] = None,
     solver: Annotated[
         str,
-        typer.Option(help="'paper' (Algorithm 2), or 'joint': all patterns fitted together."),
+        typer.Option(
+            help="'paper' (Algorithm 2), 'joint' (all patterns fitted together) or 'subspace' (ICA "
+            "where the contrast is largest)."
+        ),
     ] = "paper",
     deflation: Annotated[
         str, typer.Option(help=f"How the background's share is estimated: {', '.join(DEFLATIONS)}.")
@@ -527,8 +530,8 @@ def _column_notes(comparison: Comparison) -> list[str]:
         )
     return [
         *notes,
-        "scores are projections on the patterns; cICA also has filters, which undo the mixing (contrica "
-        "fit --projection filter).",
+        "scores are projections on the patterns, of cICA by subspace on its filters, which undo the "
+        "mixing; contrica fit --projection filter gives those of the other cICA solvers.",
         "seconds: wall time of the fit.",
         "chose: what was set from the data or by default, without labels; cPCA's α and PCPCA's γ by a "
         "rule of this package, since their authors choose by eye or by labels.",

@@ -66,6 +66,19 @@ METHODS: dict[str, _Method] = {
         lambda k, n_pcs, seed: ContrastiveICA(k, n_pcs=n_pcs, random_state=seed),
         _ranks,
     ),
+    "joint": _Method(
+        "cICA, joint",
+        lambda k, n_pcs, seed: ContrastiveICA(k, solver="joint", n_pcs=n_pcs, random_state=seed),
+        _ranks,
+    ),
+    "subspace": _Method(
+        "cICA, subspace",
+        # its ratios are those of the filters, and so are the scores
+        lambda k, n_pcs, seed: ContrastiveICA(
+            k, solver="subspace", projection="filter", n_pcs=n_pcs, random_state=seed
+        ),
+        lambda model: f"{model.n_foreground_} of {model.n_pcs_} dimensions",
+    ),
     "proportional": _Method(
         "proportional cICA",
         lambda k, n_pcs, seed: ProportionalContrastiveICA(k, n_pcs=n_pcs, random_state=seed),

@@ -24,7 +24,7 @@ LAYERS = [
     {"cumulants", "projection"},
     {"eigen"},
     {"decompositions"},
-    {"ranks", "contrast", "joint"},
+    {"ranks", "contrast", "joint", "subspace"},
     {"estimators"},
     {"datasets", "files"},
     {"compare"},

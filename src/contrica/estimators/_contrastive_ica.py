@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+import numpy as np
 
 from contrica.contrast import DEFLATIONS, contrast
 from contrica.cumulants import Cumulants
 from contrica.estimators._base import BaseContrastive, Separation
 from contrica.joint import joint_contrast
+from contrica.operators import relative_norm
+from contrica.projection import common_basis, project_cumulants
 from contrica.ranks import Ranks
-from contrica.validation import check_choice, generator
+from contrica.subspace import choose_dimension, subspace_ica
+from contrica.validation import PatternWarning, check_choice, check_rank, generator, warn_user
 
 __all__ = ["ContrastiveICA"]
+
+logger = logging.getLogger("contrica")
 
 
 class ContrastiveICA(BaseContrastive):
@@ -35,11 +43,14 @@ class ContrastiveICA(BaseContrastive):
         Principal components of the stacked rows to work in. "auto": all variables up to 30 of them,
         otherwise the paper's rule, 30 components or 90 % of variance, whichever first. ``None``: no
         PCA.
-    solver : {"paper", "joint"}, default="paper"
+    solver : {"paper", "joint", "subspace"}, default="paper"
         "paper" is Algorithm 2: subspace power method, deflation, hierarchical tensor decomposition.
         "joint" starts there, in whitened coordinates, and then fits all patterns and weights of both
         datasets together (`contrica.joint`): far more accurate where the model holds and the ranks
-        are about right, slower, and no remedy where it does not hold.
+        are about right, slower, and no remedy where it does not hold. "subspace" looks for independent
+        sources inside the subspace of largest contrast ratio (`contrica.subspace`), for data in which
+        heavy-tailed background directions drown the salient ones; ``n_foreground`` is the dimension of
+        that subspace, and there are no background patterns.
     deflation : str, default="thin"
         With solver "paper", the estimator of the λ′ in Step 2: "thin" (the paper's proof),
         "sequential" (as its authors ran it), "sequential_thin", "closed_form" or "least_squares"
@@ -65,8 +76,8 @@ class ContrastiveICA(BaseContrastive):
         ``Σ_x⁺b / (bᵀΣ_x⁺b)``: the direction whose product with x recovers the source; exact when the
         columns of [A B] are independent, the best linear estimate otherwise.
     contrast_ratio_ : ndarray of shape (n_components,)
-        k(b): variance along the pattern in the foreground over that in the background. NaN without
-        a background.
+        k(b): variance along the pattern in the foreground over that in the background; with solver
+        "subspace" along the filter, k(f). NaN without a background.
     foreground_weights_ : ndarray of shape (n_components,)
         ν, the fourth cumulants of the salient sources.
     background_components_ : ndarray of shape (n_background_, n_features)
@@ -137,8 +148,45 @@ class ContrastiveICA(BaseContrastive):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("solver", self.solver, ("paper", "joint"))
+        check_choice("solver", self.solver, ("paper", "joint", "subspace"))
         check_choice("deflation", self.deflation, tuple(DEFLATIONS))
+
+    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
+        if self.solver != "subspace" or background is None:
+            super()._fit(X, background)
+            return
+        self.basis_ = common_basis([X, background], self.n_pcs)
+        logger.info("covariances and cumulants")
+        fore, back = (
+            project_cumulants(rows, self.basis_, self.cumulant)  # type: ignore[arg-type]
+            for rows in (X, background)
+        )
+        self.n_pcs_ = fore.n_features
+        small = [rows if self.basis_ is None else rows @ self.basis_ for rows in (X, background)]
+        logger.info("contrast subspace")
+        dimension = self._dimension(*small)
+        found = subspace_ica(fore, back, small[0], dimension)
+        self.n_background_ = 0
+        self.background_components_ = np.empty((0, self.n_features_in_))
+        self.background_weights_ = self.shared_weights_ = np.empty(0)
+        residual = relative_norm(fore.fourth - found.foreground.tensor(), fore.fourth)
+        self._store(fore, Separation(found.foreground, found.ratio, residual, found.n_iter))
+
+    def _dimension(self, X: np.ndarray, background: np.ndarray) -> int:
+        """Of the contrast subspace: as asked for, or from the data, at least what is to be kept."""
+        if self.n_foreground is not None:
+            self.n_foreground_ = check_rank(self.n_foreground, X.shape[1], "n_foreground")
+            return self.n_foreground_
+        rng = generator(self.random_state)
+        self.n_foreground_ = choose_dimension(X, background, rng=rng)
+        if self.n_foreground_ == 0:
+            warn_user(
+                "no direction varies more in the foreground than rows dealt out at random would "
+                "(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
+                "noise, or set n_foreground.",
+                PatternWarning,
+            )
+        return min(max(self.n_foreground_, self.n_components or 1), X.shape[1])
 
     def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
         rng = generator(self.random_state)

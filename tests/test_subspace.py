@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+
+from contrica import ContrastiveICA, PatternWarning
+from contrica.cumulants import cumulants
+from contrica.datasets import load_digits_on_photos
+from contrica.metrics import pattern_cosines, pattern_similarity
+from contrica.subspace import choose_dimension, contrast_axes, subspace_ica
+
+
+def planted(n, p, seed, n_salient=2):
+    """Heavy-tailed background in all directions, two-valued sources in the foreground alone."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((p, p))
+    B = rng.standard_normal((p, n_salient))
+    sources = rng.choice([-1.0, 1.0], (n, n_salient)) * 3
+    X = rng.standard_t(5, (n, p)) @ A.T + sources @ B.T
+    return X, rng.standard_t(5, (n, p)) @ A.T, B / np.linalg.norm(B, axis=0)
+
+
+def test_axes_are_those_of_largest_ratio(rng):
+    X, Y = rng.standard_normal((300, 5)) * [4, 1, 1, 1, 2], rng.standard_normal((300, 5))
+    fore, back = np.cov(X.T), np.cov(Y.T)
+    ratios, axes = contrast_axes(fore, back, 300)
+    damped = back + np.trace(back) / 300 * np.eye(5)
+    assert np.all(np.diff(ratios) <= 0)
+    assert_allclose(fore @ axes, damped @ axes * ratios, atol=1e-9)
+    for _ in range(50):
+        w = rng.standard_normal(5)
+        assert w @ fore @ w / (w @ damped @ w) <= ratios[0] + 1e-9
+
+
+def test_the_dimension_is_that_of_the_planted_contrast():
+    X, Y, _ = planted(3000, 8, 0)
+    assert choose_dimension(X, Y, rng=np.random.default_rng(0)) == 2
+
+
+def test_two_halves_of_one_dataset_have_no_contrast():
+    """Over draws, at level 1/21; heavy tails make single draws unequal but exchangeable."""
+    counts = []
+    for seed in range(20):
+        _, Y, _ = planted(2000, 6, seed)
+        counts.append(choose_dimension(Y[:1000], Y[1000:], rng=np.random.default_rng(seed)))
+    assert np.sum(np.array(counts) > 0) <= 4  # 1 expected
+
+
+def test_planted_sources_are_found_where_variances_only_find_their_plane():
+    similarities = []
+    for seed in range(10):
+        X, Y, B = planted(5000, 8, seed)
+        fore, back = cumulants(X), cumulants(Y)
+        found = subspace_ica(fore, back, X, 2)
+        similarities.append(pattern_similarity(found.foreground.vectors, B))
+        assert found.foreground.weights.max() < 0  # two-valued sources
+    assert np.median(similarities) > 0.98
+
+
+def test_patterns_and_filters_belong_together():
+    X, Y, _ = planted(3000, 6, 1)
+    model = ContrastiveICA(None, solver="subspace", n_foreground=2).fit(X, background=Y)
+    # the filter of a pattern recovers its source, which is uncorrelated with the other one
+    scores = (X - X.mean(axis=0)) @ model.filters_.T
+    correlation = np.corrcoef(scores.T)[0, 1]
+    assert abs(correlation) < 1e-6
+    assert_allclose(np.sum(model.filters_ * model.components_, axis=1), 1)
+
+
+def test_the_answer_does_not_depend_on_units():
+    X, Y, _ = planted(4000, 5, 2)
+    M = np.random.default_rng(9).standard_normal((5, 5))
+    one, two = (
+        subspace_ica(cumulants(a), cumulants(b), a, 2).foreground.vectors
+        for a, b in ((X, Y), (X @ M.T, Y @ M.T))
+    )
+    back = np.linalg.solve(M, two)
+    # the ridge, of the size of sampling error, is all that depends on them
+    assert pattern_similarity(back / np.linalg.norm(back, axis=0), one) > 0.999
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_both_digits_are_found_in_the_demo(seed):
+    """Where the paper's algorithm finds one; no labels involved."""
+    data = load_digits_on_photos(random_state=seed)
+    model = ContrastiveICA(2, solver="subspace", random_state=0)
+    model.fit(data.foreground, background=data.background)
+    cosines = pattern_cosines(model.components_.T, data.patterns.T)
+    assert max(np.diag(cosines).min(), np.diag(cosines[::-1]).min()) > 0.95
+    assert model.n_background_ == 0
+    assert model.background_components_.shape == (0, 64)
+    assert 2 <= model.n_foreground_ <= 30
+
+
+def test_no_contrast_is_said_and_candidates_are_returned():
+    _, Y, _ = planted(2000, 6, 3)
+    with pytest.warns(PatternWarning, match="no direction varies more"):
+        model = ContrastiveICA(2, solver="subspace", random_state=0).fit(
+            Y[:1000], background=Y[1000:]
+        )
+    assert model.n_foreground_ == 0
+    assert model.components_.shape == (2, 6)
+
+
+def test_impossible_dimensions_are_refused(rng):
+    data = cumulants(rng.laplace(size=(50, 3)))
+    with pytest.raises(ValueError, match="n_dimensions=4 is more than the 3"):
+        subspace_ica(data, data, rng.laplace(size=(50, 3)), 4)
+
+
+def test_non_convergence_is_told(rng):
+    X, Y, _ = planted(500, 6, 4)
+    with pytest.warns(ConvergenceWarning, match="n_foreground, the dimension"):
+        subspace_ica(cumulants(X), cumulants(Y), X, 6, max_iter=1)
+
+
+def test_fits_are_the_same_for_the_same_seed():
+    X, Y, _ = planted(1000, 5, 5)
+    one, two = (
+        ContrastiveICA(2, solver="subspace", random_state=1).fit(X, background=Y) for _ in range(2)
+    )
+    assert_allclose(one.components_, two.components_, rtol=0, atol=0)
