@@ -104,13 +104,13 @@ def test_a_fit_near_the_truth_finds_it(p, r, l, rng):  # noqa: E741
 
 def test_vectors_in_the_wrong_role_are_put_right():
     """Background and foreground vectors exchanged: a plain descent stays, the search does not."""
-    vectors, weights, tensors, mask = draw(6, 3, 3, 1)
+    vectors, _, tensors, mask = draw(6, 3, 3, 1)
     wrong = vectors[:, ::-1]
     assert joint_fit(tensors, wrong, mask).objective > 1e-3
     found = joint_search(tensors, [wrong], mask)
     assert found.objective < 1e-8
     assert pattern_similarity(found.vectors[:, 3:], vectors[:, 3:]) > 1 - 1e-5
-    assert weights[1, 3:].tolist() == [0, 0, 0]
+    assert found.weights[1, 3:].tolist() == [0, 0, 0]
 
 
 def test_a_vector_found_twice_is_swapped_for_the_missing_one():
@@ -212,3 +212,33 @@ def test_the_estimator_takes_the_solver_by_name():
     assert_allclose(again.components_, model.components_, rtol=0, atol=0)
     with pytest.raises(ValueError, match="solver='magic' is not known"):
         ContrastiveICA(solver="magic").fit(data.foreground, background=data.background)
+
+
+def test_too_many_patterns_for_the_variance_there_is_are_refused(rng):
+    X = rng.laplace(size=(500, 2)) @ rng.standard_normal((2, 6))
+    fore, back = cumulants(X[:250]), cumulants(X[250:])
+    with pytest.raises(ValueError, match="vary in 2 of 6 directions only, which leaves room for 3"):
+        joint_contrast(fore, back, 3, 2, rng=rng)
+
+
+def test_a_larger_max_iter_reaches_the_fit(monkeypatch):
+    seen = []
+    whole = joint.joint_fit
+    monkeypatch.setattr(
+        joint, "joint_fit", lambda *a, **k: seen.append(k["max_iter"]) or whole(*a, **k)
+    )
+    data = make_synthetic(4, n_samples=3000, random_state=0)
+    options = {"n_background": 4, "n_foreground": 3, "random_state": 0}
+    for steps in (200, 700):
+        model = ContrastiveICA(2, solver="joint", max_iter=steps, **options)
+        model.fit(data.foreground, background=data.background)
+    assert seen == [300, 700]
+
+
+def test_norms_of_tensors_seen_through_axes_are_computed_once(monkeypatch, rng):
+    T = joint.Congruence(
+        as_operator(naive.rank_one_sum([1.0], rng.standard_normal((3, 1)))), np.eye(3)
+    )
+    first = T.squared_norm()
+    monkeypatch.setattr(type(T), "flatten", lambda self: pytest.fail("computed again"))
+    assert T.squared_norm() == first

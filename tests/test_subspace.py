@@ -120,3 +120,44 @@ def test_fits_are_the_same_for_the_same_seed():
         ContrastiveICA(2, solver="subspace", random_state=1).fit(X, background=Y) for _ in range(2)
     )
     assert_allclose(one.components_, two.components_, rtol=0, atol=0)
+
+
+@pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
+def test_few_rows_and_constant_columns_leave_fewer_patterns(rng):
+    X, Y = rng.laplace(size=(8, 20)), rng.laplace(size=(8, 20))
+    with pytest.warns(PatternWarning, match="varies in 7 directions"):
+        model = ContrastiveICA(None, solver="subspace", n_foreground=12, n_pcs=None)
+        model.fit(X, background=Y)
+    assert model.components_.shape == (7, 20)
+    X, Y, _ = planted(500, 5, 6)
+    X[:, 2] = 1.0
+    with pytest.warns(PatternWarning, match="varies in 4 directions"):
+        model = ContrastiveICA(None, solver="subspace", n_foreground=5).fit(X, background=Y)
+    assert np.isfinite(model.components_).all()
+
+
+def test_a_background_that_does_not_vary_leaves_the_order_to_the_foreground():
+    ratios, axes = contrast_axes(np.diag([1.0, 4.0]), np.zeros((2, 2)), 10)
+    assert_allclose(np.abs(axes[:, 0] / np.linalg.norm(axes[:, 0])), [0, 1], atol=1e-12)
+    assert ratios[0] > ratios[1] > 0
+
+
+def test_one_source_gives_one_pattern_and_a_word():
+    X, Y, B = planted(4000, 6, 7, n_salient=1)
+    with pytest.warns(PatternWarning, match="n_components=2 .* n_foreground=1"):
+        model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
+    assert model.n_foreground_ == 1
+    assert pattern_similarity(model.components_.T, B) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_background": 3}, "looks for no background patterns"),
+        ({"n_foreground": 7}, "n_foreground=7 is more than the 5 dimensions"),
+    ],
+)
+def test_parameters_without_meaning_are_refused(options, message):
+    X, Y, _ = planted(300, 5, 8)
+    with pytest.raises(ValueError, match=message):
+        ContrastiveICA(2, solver="subspace", **options).fit(X, background=Y)

@@ -233,7 +233,8 @@ def _row_names(table: Table) -> tuple[Iterable[Any], str]:
 
 def _summary(model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence[str]) -> RichTable:
     table = RichTable(title="Patterns by contrast ratio")
-    for heading in ("pattern", "contrast ratio k(b)", "weight ν", "leading variables"):
+    along = "k(f)" if getattr(model, "solver", "") == "subspace" else "k(b)"
+    for heading in ("pattern", f"contrast ratio {along}", "weight ν", "leading variables"):
         table.add_column(heading, justify="left" if heading == "leading variables" else "right")
     rows = zip(model.components_, model.contrast_ratio_, model.foreground_weights_, strict=True)
     for i, (pattern, ratio, weight) in enumerate(rows, start=1):
@@ -513,9 +514,9 @@ def _comparison_table(comparison: Comparison) -> RichTable:
 def _column_notes(comparison: Comparison) -> list[str]:
     """One sentence on each column of the table."""
     notes = [
-        "contrast ratio k(b): variance along each pattern in the foreground over that in the "
-        "background, on the rows fitted; some methods maximise it, so a larger one is not by itself "
-        "a better find.",
+        "contrast ratio k(b): variance along each pattern (cICA by subspace: each filter) in the "
+        "foreground over that in the background, on the rows fitted; some methods maximise it, so a "
+        "larger one is not by itself a better find.",
     ]
     if comparison.groups is not None:
         count, total = comparison.silhouette_rows, comparison.n_labelled

@@ -244,7 +244,7 @@ def compare_methods(
     n_components : int, default=2
         Patterns of each method to keep, and scores that the silhouette is computed on.
     methods : sequence of str, optional
-        Short names, of "cica" and "proportional" (`ContrastiveICA`, `ProportionalContrastiveICA`),
+        Short names, of "cica", "joint", "subspace" (`ContrastiveICA` and its solvers), "proportional",
         "cpca" (`ContrastivePCA` with automatic α), "pcpca" (`ProbabilisticContrastivePCA`), "gcpca"
         (`GeneralizedContrastivePCA`), "ica" (`PlainICA`, by hierarchical tensor decomposition) and
         "pca" (`PlainPCA`); all by default.

@@ -7,15 +7,28 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
+from threadpoolctl import threadpool_limits
 
 from contrica.operators import PackedTensor, TensorOperator
 from contrica.symmetric import n_packed, smat, svec, svec_outer
 from contrica.validation import check_rank
 
-__all__ = ["Eigenpairs", "eigenvalues", "top_eigenpairs"]
+__all__ = ["Eigenpairs", "eigenvalues", "few_threads", "top_eigenpairs"]
 
 # Below this size of the flattening a full decomposition is faster than Lanczos iterations.
 DENSE_SIZE = 2000
+# Below this size products with it are faster on one thread; on a busy machine, many times.
+ONE_THREAD_SIZE = 1000
+
+
+def few_threads(n_features: int) -> threadpool_limits:
+    """A context in which BLAS uses one thread, if tensors over so many variables are small.
+
+    The algorithms multiply small matrices thousands of times. Threads then spend more time on
+    meeting than on multiplying, and where cores are shared they wait for one another.
+    """
+    small = n_packed(n_features) < ONE_THREAD_SIZE
+    return threadpool_limits(1 if small else None, "blas")
 
 
 class Eigenpairs(NamedTuple):

@@ -26,6 +26,7 @@ from contrica.contrast import Contrast, contrast_ratio
 from contrica.contrast._deflation import DEFLATIONS
 from contrica.cumulants import Cumulants
 from contrica.decompositions import Decomposition, htd, spm
+from contrica.eigen import few_threads
 from contrica.operators import Congruence, PackedTensor, RankOneSum, TensorOperator, relative_norm
 from contrica.ranks import check_ranks
 from contrica.symmetric import fix_signs, n_packed
@@ -247,10 +248,7 @@ def joint_fit(
     """
     check_count("max_iter", max_iter)
     check_scale("tol", tol)
-    if min(tensor.squared_norm() for tensor in tensors) == 0:
-        raise ValueError(
-            "a dataset's fourth cumulant is zero, so nothing can be fitted to it. Leave the dataset out."
-        )
+    _refuse_nothing(tensors)
     fit = _descend(tensors, start, mask, max_iter, tol)
     if fit.n_iter >= max_iter and fit.gradient_norm > tol:
         warn_user(
@@ -259,6 +257,13 @@ def joint_fit(
             ConvergenceWarning,
         )
     return fit
+
+
+def _refuse_nothing(tensors: Sequence[TensorOperator]) -> None:
+    if min(tensor.squared_norm() for tensor in tensors) == 0:
+        raise ValueError(
+            "a dataset's fourth cumulant is zero, so nothing can be fitted to it. Leave the dataset out."
+        )
 
 
 def removal_losses(
@@ -320,6 +325,7 @@ def joint_search(
     -------
     JointFit
     """
+    _refuse_nothing(tensors)
     search = _Search(tensors, mask, max_iter, tol)
     for start in starts:
         found = search.descend(start)
@@ -377,6 +383,8 @@ class _Search:
         for position, vector in _swaps(self.tensors, before, self.mask):
             start = before.vectors.copy()
             start[:, position] = vector
+            if not self.may_go_on():
+                return False
             if self.descend(start).objective < before.objective * (1 - WORTHWHILE):
                 return True
         return False
@@ -388,7 +396,9 @@ def _swaps(
     """Weak vectors of each role, with what is left of a dataset in which the role has weight."""
     losses = removal_losses(tensors, fit.vectors, fit.weights, mask).sum(axis=0)
     left = [
-        htd(tensor - RankOneSum(W, fit.vectors), 2, tie_gap=0.0).vectors
+        htd(
+            tensor - RankOneSum(W, fit.vectors), min(2, n_packed(len(fit.vectors))), tie_gap=0.0
+        ).vectors
         for tensor, W in zip(tensors, fit.weights, strict=True)
     ]
     for role in np.unique(mask, axis=1).T:
@@ -446,12 +456,20 @@ def joint_contrast(
     """
     check_ranks(n_background, n_foreground, fore.n_features)
     whiten, colour = _common_whitening(fore.covariance, back.covariance)
+    held = whiten.shape[1]
+    if n_background + n_foreground > n_packed(held):
+        raise ValueError(
+            f"n_background={n_background} and n_foreground={n_foreground} patterns are too many: the "
+            f"data vary in {held} of {fore.n_features} directions only, which leaves room for "
+            f"{n_packed(held)}. Lower one of the two."
+        )
     x, y = (_in_coordinates(part.fourth, whiten) for part in (fore, back))
     known = spm(y, n_background, rng=rng).vectors
     r = known.shape[1]  # a tensor of lower rank has fewer
     starts = _starts(x, known, n_foreground)
     mask = contrast_mask(r, n_foreground)
-    fit = joint_search([x, y], starts, mask, max_iter=max_iter, tol=tol)
+    with few_threads(whiten.shape[1]):
+        fit = joint_search([x, y], starts, mask, max_iter=max_iter, tol=tol)
     vectors = colour @ fit.vectors
     lengths = np.linalg.norm(vectors, axis=0)
     vectors, weights = fix_signs(vectors / lengths), fit.weights * lengths**4

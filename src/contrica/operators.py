@@ -170,6 +170,7 @@ class Congruence(TensorOperator):
         self.operator = operator
         self.axes = axes
         self.n_features = axes.shape[1]
+        self._squared_norm: float | None = None
 
     def apply(self, matrices: np.ndarray) -> np.ndarray:
         """``Wᵀ T(W V Wᵀ) W``."""
@@ -179,6 +180,12 @@ class Congruence(TensorOperator):
     def apply_vectors(self, vectors: np.ndarray) -> np.ndarray:
         """``Wᵀ T(Wu, Wu, Wu, ·)`` for every column ``u``."""
         return self.axes.T @ self.operator.apply_vectors(self.axes @ vectors)
+
+    def squared_norm(self) -> float:
+        """Squared Frobenius norm, computed once: it takes the whole flattening."""
+        if self._squared_norm is None:
+            self._squared_norm = super().squared_norm()
+        return self._squared_norm
 
 
 class _Combination(TensorOperator):

@@ -2,7 +2,7 @@
 
 On real data a fourth cumulant is often dominated by heavy-tailed background directions. The directions
 in which the foreground varies most relative to the background need variances only: the leading
-generalised eigenvectors of ``(Σ_x, Σ_y + ρ I)``, which maximise k. Inside the subspace they span, of few
+generalised eigenvectors of ``(Σ_x, Σ_y + ρ I)``. Inside the subspace they span, of few
 dimensions, independent sources are sought with a contrast that outliers do not dominate (log cosh).
 """
 
@@ -20,7 +20,7 @@ from contrica.contrast import contrast_ratio
 from contrica.cumulants import Cumulants
 from contrica.decompositions import Decomposition, canonical, jade
 from contrica.operators import Congruence
-from contrica.validation import check_count, check_n_rows, warn_user
+from contrica.validation import PatternWarning, check_count, check_n_rows, warn_user
 
 __all__ = ["SubspaceFit", "choose_dimension", "contrast_axes", "subspace_ica"]
 
@@ -79,7 +79,9 @@ def contrast_axes(
     >>> contrast_axes(np.diag([1.0, 8.0]), np.eye(2), 10**9)[0].round(6)
     array([8., 1.])
     """
-    floor = _ridge(back, n_background_samples) * np.eye(len(back))
+    ridge = _ridge(back, n_background_samples)
+    # a background that does not vary at all leaves the order to the foreground
+    floor = (ridge or np.finfo(float).eps * np.trace(fore)) * np.eye(len(back))
     ratios, axes = eigh(fore, back + floor)
     return ratios[::-1], axes[:, ::-1]
 
@@ -176,9 +178,19 @@ def subspace_ica(
             f"n_dimensions={d} is more than the {fore.n_features} dimensions there are. Lower it."
         )
     _, axes = contrast_axes(fore.covariance, back.covariance, back.n_samples)
-    inside = axes[:, :d]
+    inside = np.linalg.qr(axes[:, :d])[0]
     values, rotation = np.linalg.eigh(inside.T @ fore.covariance @ inside)
-    whiten = inside @ (rotation / np.sqrt(values))
+    varies = values > fore.n_features * np.finfo(float).eps * np.trace(fore.covariance)
+    if not varies.any():
+        raise ValueError("the foreground does not vary. There is nothing to separate.")
+    if not varies.all():
+        d = int(varies.sum())
+        warn_user(
+            f"the foreground varies in {d} directions of the contrast subspace only, so that many "
+            "patterns are sought. Lower n_foreground.",
+            PatternWarning,
+        )
+    whiten = inside @ (rotation[:, varies] / np.sqrt(values[varies]))
     start = jade(Congruence(fore.fourth, whiten), d, tol=1e-3).vectors  # only a start
     filters, n_iter = _log_cosh((X - fore.mean) @ whiten, start, max_iter, tol)
     filters = whiten @ filters

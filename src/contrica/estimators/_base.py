@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from contrica.contrast import contrast_ratio
 from contrica.cumulants import Cumulants, cumulants
 from contrica.decompositions import Decomposition, htd
+from contrica.eigen import few_threads
 from contrica.estimators._background import Background
 from contrica.operators import relative_norm
 from contrica.projection import common_basis, project_cumulants
@@ -258,10 +259,14 @@ class BaseContrastive(ContrastTransformer):
             still = int(np.sum(np.ptp(background, axis=0) == 0)) if self.basis_ is None else 0
             spectrum = np.linalg.eigvalsh(back.covariance)
             check_covariance_rank(spectrum, back.n_samples, still, "background")
-        logger.info("choosing ranks")
-        ranks = self._choose_ranks(fore, back)
-        logger.info("separating patterns, r = %d and l = %d", *ranks)
-        found = self._plain_ica(fore, ranks) if back is None else self._separate(fore, back, ranks)
+        with few_threads(fore.n_features):
+            logger.info("choosing ranks")
+            ranks = self._choose_ranks(fore, back)
+            logger.info("separating patterns, r = %d and l = %d", *ranks)
+            if back is None:
+                found = self._plain_ica(fore, ranks)
+            else:
+                found = self._separate(fore, back, ranks)
         self._store(fore, found)
 
     def _check_parameters(self) -> None:
@@ -320,7 +325,8 @@ class BaseContrastive(ContrastTransformer):
         self.contrast_ratio_ = found.ratio[keep]
         self.foreground_weights_ = found.foreground.weights[keep]
         self.residual_ = found.residual
-        if found.residual > 1:
+        # the other solvers subtract nothing from this tensor as it stands
+        if found.residual > 1 and getattr(self, "solver", "paper") == "paper":
             warn_user(
                 f"the patterns leave more of the foreground's fourth cumulant than there was (residual_ "
                 f"= {found.residual:.3g}): what was subtracted for the background was not there. Do not "

@@ -15,11 +15,14 @@ from contrica.operators import relative_norm
 from contrica.projection import common_basis, project_cumulants
 from contrica.ranks import Ranks
 from contrica.subspace import choose_dimension, subspace_ica
-from contrica.validation import PatternWarning, check_choice, check_rank, generator, warn_user
+from contrica.validation import PatternWarning, check_choice, check_count, generator, warn_user
 
 __all__ = ["ContrastiveICA"]
 
 logger = logging.getLogger("contrica")
+
+# the joint fit takes more steps than the subspace power method; max_iter counts where it is larger
+JOINT_STEPS = 300
 
 
 class ContrastiveICA(BaseContrastive):
@@ -61,11 +64,13 @@ class ContrastiveICA(BaseContrastive):
         What `transform` multiplies by: the patterns, ``X · b`` as in the paper, or the filters,
         which undo the mixing.
     max_iter : int, default=200
-        With solver "paper", most steps of one round of the subspace power method.
+        Most steps of one round of the subspace power method; with solver "joint", of the fit, where it
+        is above 300.
     tol : float, default=1e-8
         Step length at which its iterates have converged.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds the starts of the subspace power method, the only random part.
+        Seeds the starts of the subspace power method; with solver "subspace" the deals of rows that
+        choose the dimension. Nothing else is random.
 
     Attributes
     ----------
@@ -174,8 +179,19 @@ class ContrastiveICA(BaseContrastive):
 
     def _dimension(self, X: np.ndarray, background: np.ndarray) -> int:
         """Of the contrast subspace: as asked for, or from the data, at least what is to be kept."""
+        p = X.shape[1]
+        if self.n_background is not None:
+            raise ValueError(
+                f'n_background={self.n_background} was given, but solver="subspace" looks for no '
+                "background patterns. Leave it out, or use another solver."
+            )
         if self.n_foreground is not None:
-            self.n_foreground_ = check_rank(self.n_foreground, X.shape[1], "n_foreground")
+            self.n_foreground_ = check_count("n_foreground", self.n_foreground)
+            if self.n_foreground_ > p:
+                raise ValueError(
+                    f"n_foreground={self.n_foreground_} is more than the {p} dimensions there are. "
+                    "Lower it."
+                )
             return self.n_foreground_
         rng = generator(self.random_state)
         self.n_foreground_ = choose_dimension(X, background, rng=rng)
@@ -186,12 +202,14 @@ class ContrastiveICA(BaseContrastive):
                 "noise, or set n_foreground.",
                 PatternWarning,
             )
-        return min(max(self.n_foreground_, self.n_components or 1), X.shape[1])
+            return min(self.n_components or 1, p)
+        return self.n_foreground_
 
     def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
         rng = generator(self.random_state)
         if self.solver == "joint":
-            found = joint_contrast(fore, back, *ranks, rng=rng)
+            steps = max(self.max_iter, JOINT_STEPS)
+            found = joint_contrast(fore, back, *ranks, rng=rng, max_iter=steps)
         else:
             found = contrast(
                 *(fore, back, *ranks),
