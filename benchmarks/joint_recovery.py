@@ -21,14 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from contrica.contrast import contrast
 from contrica.cumulants import cumulants
 from contrica.datasets import make_synthetic
-from contrica.joint import (
-    _common_whitening,
-    _in_coordinates,
-    contrast_mask,
-    joint_contrast,
-    joint_fit,
-)
+from contrica.joint import contrast_mask, joint_contrast, joint_fit
 from contrica.metrics import pattern_similarity
+from contrica.operators import Congruence
+from contrica.projection import whitening
 
 DESIGNS = {
     "orthonormal": {},
@@ -52,8 +48,8 @@ def one(design, p, seed):
         start = time.perf_counter()
         found = joint_contrast(fore, back, r, l, rng=np.random.default_rng(0))
         seconds = time.perf_counter() - start
-        whiten, colour = _common_whitening(fore.covariance, back.covariance)
-        tensors = [_in_coordinates(part.fourth, whiten) for part in (fore, back)]
+        whiten, colour = whitening((fore.covariance + back.covariance) / 2)
+        tensors = [Congruence(part.fourth, whiten) for part in (fore, back)]
         warnings.simplefilter("ignore", ConvergenceWarning)
         truth = whiten.T @ np.column_stack([data.A, data.B])
         oracle = joint_fit(tensors, truth, contrast_mask(r, l), max_iter=1000)

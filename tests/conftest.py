@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from contrica.datasets import load_mouse_protein
+
 # Machines that run tests are shared: a slow moment is no failure.
 settings.register_profile("shared", deadline=None)
 settings.load_profile("shared")
@@ -31,3 +33,10 @@ def real_data():
     if not folder or not Path(folder).is_dir():
         pytest.skip("CONTRICA_DATA names no folder of real datasets")
     return Path(folder)
+
+
+@pytest.fixture
+def mouse(real_data):
+    """Foreground, background and whether a row is of a mouse with Down syndrome."""
+    data = load_mouse_protein(real_data)
+    return data.foreground, data.background, data.labels == 1

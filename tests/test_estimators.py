@@ -27,6 +27,7 @@ from contrica.cumulants import cumulants
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
 from contrica.metrics import pattern_similarity
 from contrica.projection import common_basis
+from tests.backed import WithBackground
 
 ESTIMATORS = [ContrastiveICA, ProportionalContrastiveICA]
 LEARNT = [
@@ -64,20 +65,6 @@ def fitted(design):
 def test_scikit_learn_checks(estimator, check):
     """One check skips itself, check_array_api_input, which needs SCIPY_ARRAY_API in the environment."""
     check(estimator)
-
-
-class WithBackground:
-    """Fits every array against a copy of itself with other rows: the checks with a background."""
-
-    def fit(self, X, y=None, *, background=None):
-        if (
-            background is None
-            and getattr(X, "ndim", 0) == 2
-            and not hasattr(X, "tocsr")
-            and len(X) > 3
-        ):
-            background = X[::-1][: len(X) // 2 + 1]
-        return super().fit(X, y, background=background)
 
 
 class Backed(WithBackground, ContrastiveICA):

@@ -121,6 +121,14 @@ def test_a_vector_found_twice_is_swapped_for_the_missing_one():
     assert found.objective < 1e-8
 
 
+def test_swaps_leave_minima_that_new_roles_do_not(monkeypatch):
+    _, _, tensors, mask = draw(6, 3, 3, 0)
+    start = np.random.default_rng(0).standard_normal((6, 6))
+    assert joint_search(tensors, [start], mask).objective < 1e-8
+    monkeypatch.setattr(joint, "ROUNDS", 0)
+    assert joint_search(tensors, [start], mask).objective > 1e-3
+
+
 def test_several_backgrounds_are_rows_of_the_mask(rng):
     vectors = unit(rng.standard_normal((5, 6)))
     mask = contrast_mask(4, 2, n_backgrounds=2)

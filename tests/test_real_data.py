@@ -1,8 +1,5 @@
 """Facts about real datasets, where a folder of them is named by CONTRICA_DATA."""
 
-import csv
-import gzip
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -12,23 +9,6 @@ from contrica import ContrastiveICA
 from contrica.cumulants import cumulants
 from contrica.projection import common_basis
 from contrica.ranks import scree
-
-
-@pytest.fixture
-def mouse(real_data):
-    """Published preprocessing: missing values as 0, each dataset standardised per protein."""
-    with gzip.open(real_data / "mouse_protein" / "Data_Cortex_Nuclear.csv.gz", "rt") as file:
-        rows = list(csv.DictReader(file))
-    proteins = [name for name in rows[0] if name.endswith("_N")]
-    values = np.array([[float(row[name] or 0) for name in proteins] for row in rows])
-    behaviour, treatment, genotype, group = (
-        np.array([row[name] for row in rows])
-        for name in ("Behavior", "Treatment", "Genotype", "class")
-    )
-    chosen = (behaviour == "S/C") & (treatment == "Saline")
-    parts = (values[chosen], values[group == "c-CS-s"])
-    X, Y = ((part - part.mean(axis=0)) / part.std(axis=0) for part in parts)
-    return X, Y, genotype[chosen] == "Ts65Dn"
 
 
 def test_mouse_eigenvalues_are_those_the_paper_plots(mouse):

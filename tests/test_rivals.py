@@ -1,8 +1,5 @@
 """cPCA, PCPCA, gcPCA and the plain methods: definitions, invariances, published figures."""
 
-import csv
-import gzip
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,6 +26,7 @@ from contrica.datasets import make_synthetic
 from contrica.decompositions import htd
 from contrica.estimators import contrastive_pca_path, probabilistic_pca_path
 from contrica.estimators._contrastive_pca import subspace_affinities
+from tests.backed import WithBackground
 
 CONTRASTIVE = [ContrastivePCA, ProbabilisticContrastivePCA, GeneralizedContrastivePCA]
 PLAIN = [PlainPCA, PlainICA]
@@ -77,20 +75,6 @@ def same_up_to_sign(rows, others, **tolerance):
 @parametrize_with_checks([estimator() for estimator in CONTRASTIVE + PLAIN])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-class WithBackground:
-    """Fits every array against a copy of itself with other rows: the checks with a background."""
-
-    def fit(self, X, y=None, *, background=None):
-        if (
-            background is None
-            and getattr(X, "ndim", 0) == 2
-            and not hasattr(X, "tocsr")
-            and len(X) > 3
-        ):
-            background = X[::-1][: len(X) // 2 + 1]
-        return super().fit(X, y, background=background)
 
 
 class BackedContrastivePCA(WithBackground, ContrastivePCA):
@@ -588,23 +572,6 @@ def test_plain_ica_returns_what_was_sought(data):
 
 
 # --- published figures ---
-
-
-@pytest.fixture
-def mouse(real_data):
-    """Published preprocessing: missing values as 0, each dataset standardised per protein."""
-    with gzip.open(real_data / "mouse_protein" / "Data_Cortex_Nuclear.csv.gz", "rt") as file:
-        rows = list(csv.DictReader(file))
-    proteins = [name for name in rows[0] if name.endswith("_N")]
-    values = np.array([[float(row[name] or 0) for name in proteins] for row in rows])
-    behaviour, treatment, genotype, group = (
-        np.array([row[name] for row in rows])
-        for name in ("Behavior", "Treatment", "Genotype", "class")
-    )
-    chosen = (behaviour == "S/C") & (treatment == "Saline")
-    parts = (values[chosen], values[group == "c-CS-s"])
-    X, Y = ((part - part.mean(axis=0)) / part.std(axis=0) for part in parts)
-    return X, Y, genotype[chosen] == "Ts65Dn"
 
 
 @NEGATIVE_NOISE

@@ -16,18 +16,18 @@ which needs no more of a tensor than its product with three vectors: O(n p) for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment, minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from contrica.contrast import Contrast, contrast_ratio
-from contrica.contrast._deflation import DEFLATIONS
+from contrica.contrast import DEFLATIONS, Contrast, contrast_ratio
 from contrica.cumulants import Cumulants
 from contrica.decompositions import Decomposition, htd, spm
 from contrica.eigen import few_threads
 from contrica.operators import Congruence, PackedTensor, RankOneSum, TensorOperator, relative_norm
+from contrica.projection import whitening
 from contrica.ranks import check_ranks
 from contrica.symmetric import fix_signs, n_packed
 from contrica.validation import check_count, check_scale, warn_user
@@ -344,34 +344,35 @@ def joint_search(
 class _Search:
     """The best fit so far, and what was spent on it."""
 
-    best: JointFit
-
     def __init__(
         self, tensors: Sequence[TensorOperator], mask: np.ndarray, max_iter: int, tol: float
     ) -> None:
         self.tensors, self.mask = tensors, mask
         self.steps, self.tol = min(TRY_STEPS, max_iter), tol
         self.spent = 0.0
+        self.best: Any = None  # until the first start
         p, k = tensors[0].n_features, mask.shape[1]
         self.price = 2.0 * len(tensors) * n_packed(p) ** 2 * k
 
     def may_go_on(self) -> bool:
         return self.spent < BUDGET
 
-    def descend(self, start: np.ndarray, mask: np.ndarray | None = None) -> JointFit:
-        """A try from a start; the best one under the mask of the search is kept."""
-        free = mask is not None
-        fit = _descend(
-            self.tensors, start, self.mask if mask is None else mask, self.steps, self.tol
-        )
+    def attempt(self, start: np.ndarray, mask: np.ndarray) -> JointFit:
+        """A few steps under some mask, paid for."""
+        fit = _descend(self.tensors, start, mask, self.steps, self.tol)
         self.spent += self.price * fit.n_evaluations
-        if not free and (not hasattr(self, "best") or fit.objective < self.best.objective):
+        return fit
+
+    def descend(self, start: np.ndarray) -> JointFit:
+        """A try from a start; the best is kept."""
+        fit = self.attempt(start, self.mask)
+        if self.best is None or fit.objective < self.best.objective:
             self.best = fit
         return fit
 
     def with_new_roles(self, fit: JointFit) -> None:
         free = np.ones_like(self.mask)
-        loose = self.descend(fit.vectors, free)
+        loose = self.attempt(fit.vectors, free)
         losses = removal_losses(self.tensors, loose.vectors, loose.weights, free)
         # cost of putting a vector (row) into a column of the mask: the weights it would lose there
         rows, columns = linear_sum_assignment(losses.T @ ~self.mask)
@@ -455,7 +456,7 @@ def joint_contrast(
     True
     """
     check_ranks(n_background, n_foreground, fore.n_features)
-    whiten, colour = _common_whitening(fore.covariance, back.covariance)
+    whiten, colour = whitening((fore.covariance + back.covariance) / 2)
     held = whiten.shape[1]
     if n_background + n_foreground > n_packed(held):
         raise ValueError(
@@ -480,14 +481,6 @@ def joint_contrast(
     ratio = contrast_ratio(foreground.vectors, fore, back)
     residual = relative_norm(fore.fourth - RankOneSum(weights[0], vectors), fore.fourth)
     return Contrast(background, weights[0, first], foreground, ratio, residual)
-
-
-def _common_whitening(fore: np.ndarray, back: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``E D^{-1/2}`` and ``E D^{1/2}`` of the mean covariance, where there is variance."""
-    values, vectors = np.linalg.eigh((fore + back) / 2)
-    held = values > len(values) * np.finfo(float).eps * values[-1]
-    scale = np.sqrt(values[held])
-    return vectors[:, held] / scale, vectors[:, held] * scale
 
 
 def _in_coordinates(tensor: TensorOperator, axes: np.ndarray) -> TensorOperator:

@@ -12,7 +12,7 @@ from contrica.cumulants import Cumulants, Estimate, cumulants
 from contrica.symmetric import fix_signs
 from contrica.validation import check_count
 
-__all__ = ["MAX_PCS", "VARIANCE_SHARE", "common_basis", "project_cumulants"]
+__all__ = ["MAX_PCS", "VARIANCE_SHARE", "common_basis", "project_cumulants", "whitening"]
 
 # The paper's rule (section `sec:ranking_bs`): 30 components or 90 % of variance, whichever first.
 MAX_PCS = 30
@@ -83,6 +83,38 @@ def project_cumulants(
     Cumulants
     """
     return cumulants(rows if basis is None else rows @ basis, estimate)
+
+
+def whitening(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """``E D^{-1/2}`` and ``E D^{1/2}`` of ``Σ = E D Eᵀ``, of the leading directions with variance.
+
+    The first maps rows to uncorrelated coordinates of unit variance, ``x ↦ D^{-1/2} Eᵀ x``; the
+    second maps vectors there back.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (p, p)
+        Σ.
+    rank : int, optional
+        Most directions to keep; by default all that have variance.
+
+    Returns
+    -------
+    whiten, colour : ndarray of shape (p, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> whiten, colour = whitening(np.diag([4.0, 0.0, 9.0]))
+    >>> bool(np.allclose(whiten.T @ colour, np.eye(2)))
+    True
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    held = values > len(values) * np.finfo(float).eps * values[-1]
+    if rank is not None:
+        held[: max(len(values) - rank, 0)] = False
+    scale = np.sqrt(values[held])
+    return vectors[:, held] / scale, vectors[:, held] * scale
 
 
 def _stacked_mean(datasets: Sequence[np.ndarray]) -> np.ndarray:

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from contrica.decompositions._result import Decomposition, canonical, check_few_terms
 from contrica.eigen import top_eigenpairs
 from contrica.operators import Congruence, TensorOperator, as_operator
+from contrica.projection import whitening
 from contrica.validation import check_count, warn_user
 
 __all__ = ["jade"]
@@ -66,7 +67,12 @@ def jade(
     check_count("max_iter", max_iter)
     back = None
     if covariance is not None:
-        whiten, back = _whitening(covariance, rank)
+        whiten, back = whitening(covariance, rank)
+        if whiten.shape[1] < rank:
+            raise ValueError(
+                f"rank={rank} terms were asked for, but the covariance has only {whiten.shape[1]} "
+                "directions with variance, and whitening leaves no room for more. Lower the rank."
+            )
         operator = Congruence(operator, whiten)
     pairs = top_eigenpairs(operator, rank)
     axes, n_iter, last = _diagonalise(pairs.matrices() * pairs.values[:, None, None], max_iter, tol)
@@ -80,20 +86,6 @@ def jade(
     keep = np.argsort(-np.abs(weights), kind="stable")[:rank]
     vectors = axes[:, keep] if back is None else back @ axes[:, keep]
     return canonical(weights[keep], vectors, n_iter)
-
-
-def _whitening(covariance: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """``E D^{-1/2}`` and ``E D^{1/2}`` of the leading eigenpairs, each of shape (p, rank)."""
-    values, vectors = np.linalg.eigh(covariance)
-    values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
-    held = int(np.sum(values > len(covariance) * np.finfo(float).eps * values[0]))
-    if held < rank:
-        raise ValueError(
-            f"rank={rank} terms were asked for, but the covariance has only {held} directions with "
-            "variance, and whitening leaves no room for more. Lower the rank."
-        )
-    scale = np.sqrt(values)
-    return vectors / scale, vectors * scale
 
 
 def _diagonalise(matrices: np.ndarray, max_iter: int, tol: float) -> tuple[np.ndarray, int, float]:
