@@ -23,13 +23,13 @@ unit: $(STAMP)-test
 	$(BIN)/python -m pytest
 
 bench: $(STAMP)-test
-	$(BIN)/python benchmarks/speed_paper_solver.py
+	$(BIN)/python benchmarks/speed_of_solvers.py
+	$(BIN)/python benchmarks/speed_of_solvers.py --solver auto
 	$(BIN)/python benchmarks/spm_recovery.py
 	$(BIN)/python benchmarks/recovery_paper_solver.py
 	$(BIN)/python benchmarks/proportionality.py
 	$(BIN)/python benchmarks/seed_agreement.py
-	$(BIN)/python benchmarks/joint_recovery.py --design orthonormal
-	$(BIN)/python benchmarks/subspace_demo.py
+	$(BIN)/python benchmarks/accuracy.py --quick
 
 # An unfinished installation leaves no stamp, so the next call repeats it.
 $(STAMP)-%: pyproject.toml

@@ -23,7 +23,7 @@ salient = rng.choice([-1.0, 1.0], n) + 0.15 * rng.standard_normal(n)
 background = np.outer(rng.laplace(size=n), a) + 0.02 * rng.standard_normal((n, 2))
 foreground = np.outer(rng.laplace(size=n), a) + np.outer(salient, b)
 
-model = ContrastiveICA(1, n_background=1, n_foreground=1, random_state=0)
+model = ContrastiveICA(1, solver="paper", n_background=1, n_foreground=1, random_state=0)
 model.fit(foreground, background=background)
 pattern, unmixing = model.components_[0], model.filters_[0]
 

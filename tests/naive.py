@@ -126,3 +126,79 @@ def thin_weight(T, rank, a):
 
 def contrast_ratio(X, Y, b):
     return np.var(X @ b) / np.var(Y @ b)
+
+
+def model_jacobian(vectors, weights, norms, step=1e-6):
+    """Derivatives of all dense model tensors, over their norms, by central differences.
+
+    Columns: the entries of the first vector, of the second, …, each kept at unit length; then the
+    weights of the first dataset, of the second, ….
+    """
+    p, k = vectors.shape
+
+    def model(point):
+        loose, W = point[: p * k].reshape(k, p).T, point[p * k :].reshape(len(norms), k)
+        unit = loose / np.linalg.norm(loose, axis=0)
+        dense = [
+            rank_one_sum(w, unit).ravel() / norm**0.5 for w, norm in zip(W, norms, strict=True)
+        ]
+        return np.concatenate(dense)
+
+    here = np.concatenate([vectors.T.ravel(), weights.ravel()])
+    columns = []
+    for i in range(here.size):
+        ahead, behind = here.copy(), here.copy()
+        ahead[i] += step
+        behind[i] -= step
+        columns.append((model(ahead) - model(behind)) / (2 * step))
+    return np.array(columns).T
+
+
+def weighted_cumulant(X, chances, u):
+    """κ₄(u, u, u, ·) of the distribution that gives each row its own probability."""
+    p = X.shape[1]
+    mean = sum(chance * x for chance, x in zip(chances, X, strict=True))
+    X = X - mean
+    S = sum(chance * np.outer(x, x) for chance, x in zip(chances, X, strict=True))
+    moment = np.zeros(p)
+    for chance, x in zip(chances, X, strict=True):
+        moment += chance * (x @ u) ** 3 * x
+    return moment - 3 * (u @ S @ u) * (S @ u)
+
+
+def group_influence(X, groups, u, step=1e-5):
+    """Change of κ₄(u, u, u, ·) as a group gets more probability and all else less; about the mean."""
+    n = len(X)
+    changes = []
+    for group in groups:
+        own = np.zeros(n)
+        own[group] = 1 / len(group)
+        ahead, behind = (weighted_cumulant(X, (1 - e) / n + e * own, u) for e in (step, -step))
+        changes.append((ahead - behind) / (2 * step))
+    return np.array(changes) - np.mean(changes, axis=0)
+
+
+def trimmed_mean_and_error(values, share):
+    """Trimmed mean, and the square of its standard error by the winsorised values (Yuen, 1974)."""
+    ordered, n = sorted(values), len(values)
+    g = int(share * n)
+    h = n - 2 * g
+    mean = sum(ordered[g : n - g]) / h
+    winsorised = [ordered[g]] * g + ordered[g : n - g] + [ordered[n - g - 1]] * g
+    centre = sum(winsorised) / n
+    return mean, sum((w - centre) ** 2 for w in winsorised) / (h * (h - 1))
+
+
+def drawn_in(X, share, times=3):
+    """Rows beyond the quantile of Mahalanobis' distance, brought to it one by one; several times."""
+    for _ in range(times):
+        mean, inverse = X.mean(axis=0), np.linalg.inv(covariance(X))
+        distances = [np.sqrt((x - mean) @ inverse @ (x - mean)) for x in X]
+        most = np.quantile(distances, share)
+        X = np.array(
+            [
+                x if d <= most else mean + (x - mean) * most / d
+                for x, d in zip(X, distances, strict=True)
+            ]
+        )
+    return X

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from contrica import ContrastiveICA, load
 from contrica.cli import _in_shell_words, app
-from contrica.datasets import make_four_clusters
+from contrica.datasets import make_four_clusters, make_synthetic
 from contrica.files import read_table
 
 runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
@@ -19,6 +19,10 @@ runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
 
 def run(*arguments):
     return runner.invoke(app, [str(argument) for argument in arguments])
+
+
+def words(result):
+    return " ".join(result.output.split())
 
 
 @pytest.fixture
@@ -116,10 +120,15 @@ def test_proportional_and_its_scale(files):
     assert "--proportional" in wrong.output
 
 
-def test_the_joint_solver_by_name(files):
-    result = fit(files, *FIT, "--solver", "joint")
-    assert result.exit_code == 0, result.output
-    assert load(files / "out" / "model.npz").solver == "joint"
+def test_solvers_by_name(files):
+    for solver, options in (("joint", FIT), ("paper", FIT), ("subspace", ("--n-foreground", 2))):
+        result = fit(files, *options, "--solver", solver, out=solver)
+        assert result.exit_code == 0, result.output
+        model = load(files / solver / "model.npz")
+        assert (model.solver, model.solver_) == (solver, solver)
+        assert f"solver: {solver} (" in words(result)
+        assert ("k(f)" in result.output) == (solver == "subspace")
+        assert ("contrast subspace of l = 2 of 5" in words(result)) == (solver == "subspace")
     for options, message in (
         (("--solver", "magic"), "--solver magic is not known"),
         (("--solver", "joint", "--proportional"), "--solver is of cICA"),
@@ -127,6 +136,70 @@ def test_the_joint_solver_by_name(files):
         wrong = fit(files, *FIT, *options, out="other")
         assert wrong.exit_code == 2
         assert message in " ".join(wrong.output.split())
+
+
+def test_the_solver_is_chosen_and_the_choice_printed(tmp_path):
+    data = make_synthetic(5, n_samples=20_000, random_state=0)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((2, 500, 5)) * [3, 1, 1, 1, 1]
+    for name, pair in (("model", (data.foreground, data.background)), ("noise", noise)):
+        for kind, rows in zip(("fore", "back"), pair, strict=True):
+            np.save(tmp_path / f"{name}_{kind}.npy", rows)
+        call = (tmp_path / f"{name}_fore.npy", "--background", tmp_path / f"{name}_back.npy")
+        result = run("fit", *call, "--out", tmp_path / name)
+        assert result.exit_code == 0, result.output
+        model = load(tmp_path / name / "model.npz")
+        assert model.solver == "auto"
+        assert model.solver_ == ("joint" if name == "model" else "subspace")
+        for line in model.summary().splitlines():
+            if line.startswith(("solver", "doubt")):
+                assert line in words(result)
+        assert ("k(f)" if name == "noise" else "k(b)") in result.output
+
+
+def test_several_backgrounds(files):
+    back = pd.read_csv(files / "back.csv", index_col=0)
+    for name, rows in (("one", back[:150]), ("two", back[150:])):
+        rows.to_csv(files / f"{name}.csv")
+    both = ("--background", files / "one.csv", "--background", files / "two.csv")
+    result = run("fit", files / "fore.csv", *both, "--out", files / "out", *FIT)
+    assert result.exit_code == 0, result.output
+    assert "read 300 foreground and 150 + 150 background rows of 5 variables" in result.output
+    parts = [read_table(files / f"{name}.csv").values for name in ("one", "two")]
+    with pytest.warns():  # the background is singular by design
+        model = ContrastiveICA(2, n_background=3, n_foreground=2, random_state=0).fit(
+            read_table(files / "fore.csv").values, background=parts
+        )
+    assert_allclose(load(files / "out" / "model.npz").components_, model.components_)
+    assert run("ranks", files / "fore.csv", *both).exit_code == 0
+    for options, message in (
+        (("--solver", "paper"), "2 backgrounds came, but --solver paper takes one"),
+        (("--proportional",), "2 backgrounds came"),
+    ):
+        refused = run("fit", files / "fore.csv", *both, "--out", files / "no", *FIT, *options)
+        assert refused.exit_code == 2
+        assert message in words(refused)
+
+
+def test_every_background_has_its_key_or_all_have_one(files):
+    data = make_four_clusters(100, random_state=0)
+    np.savez(files / "f.npz", x=data.foreground, y=data.background[:50], z=data.background[50:])
+    call = ("ranks", files / "f.npz", "--key", "x", *("--background", files / "f.npz") * 2)
+    for keys, code in (("y", 0), ("yz", 0), ("yzy", 2), ("", 2)):
+        result = run(*call, *(part for key in keys for part in ("--background-key", key)))
+        assert result.exit_code == code, result.output
+        if len(keys) == 3:
+            assert "3 keys came for 2 backgrounds" in words(result)
+
+
+def test_robust_cumulants(files):
+    assert fit(files, *FIT, "--cumulant", "robust").exit_code == 0
+    assert load(files / "out" / "model.npz").cumulant == "robust"
+    call = ("ranks", files / "fore.csv", "--background", files / "back.csv")
+    assert run(*call, "--cumulant", "robust").exit_code == 0
+    wrong = run(*call, "--cumulant", "magic")
+    assert wrong.exit_code == 2
+    assert "--cumulant magic is not known" in words(wrong)
 
 
 def test_npz_with_several_arrays_needs_keys(files):
@@ -165,7 +238,10 @@ def test_ranks_prints_eigenvalues_a_choice_and_verdicts(files):
         "ranks", files / "fore.csv", "--background", files / "back.csv", "--out", files / "s.png"
     )
     assert result.exit_code == 0, result.output
-    assert "suggested: r = " in result.output
+    assert "eigenvalues suggest: r = " in result.output
+    said = words(result)
+    assert re.search(r"significant: r = \d+ background and l = \d+ foreground patterns", said)
+    assert "doubt: a score of " in said
     for label in ("prop:iden_alg2", "prop:iden_cica_tensor", "subspace power method"):
         assert label in result.output
     assert (files / "s.png").exists()
@@ -310,7 +386,7 @@ def test_an_index_taken_for_a_variable_is_named(files):
 
 
 def test_the_shell_speaks_of_options_not_of_parameters():
-    words = _in_shell_words
+    words = _in_shell_words  # not those of a result
     assert words("n_background=0 is too small.") == "--n-background 0 is too small."
     assert words('use deflation="least_squares".') == "use --deflation least_squares."
     assert (
@@ -340,10 +416,12 @@ def test_the_demo_runs_and_prints_its_patterns(tmp_path):
     assert "patterns.png" in os.listdir(tmp_path / "demo")
     lines = [line for line in result.output.splitlines() if "correlation" in line]
     assert len(lines) == 2
-    # what a random pattern in the space of the leading components reaches one time in a hundred
-    # is about 0.49; how well digits are found is judged over draws in test_recovery.py
+    # each pattern is a digit; what a random one in the space of the leading components reaches one
+    # time in a hundred is about 0.49
     for line in lines:
-        assert max(float(value) for value in re.findall(r"([\d.]+) with", line)) > 0.48
+        assert max(float(value) for value in re.findall(r"([\d.]+) with", line)) > 0.95
+    assert "solver: subspace (" in words(result)
+    assert "k(f)" in result.output
 
 
 def test_the_installed_command_runs_and_answers_errors_on_stderr(tmp_path):

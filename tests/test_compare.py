@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from contrica import Background, ContrastiveICA, compare, plots
 from contrica.cli import app
 from contrica.compare import METHODS, compare_methods, read_labels
-from contrica.datasets import load_digits_on_photos
+from contrica.datasets import load_digits_on_photos, make_synthetic
 from contrica.files import read_table
 from contrica.validation import DelicateDataWarning, PatternWarning
 
@@ -54,7 +54,9 @@ def whole(data):
 
 def test_every_method_is_run_in_order(whole):
     assert [result.key for result in whole] == list(METHODS)
-    assert len(whole) == 9
+    assert len(whole) == 10
+    names = [METHODS[key].name for key in ("auto", "cica", "joint", "subspace")]
+    assert names == ["cICA", "cICA, paper", "cICA, joint", "cICA, subspace"]
     for result in whole:
         assert result.error is None, result.error
         assert result.choice
@@ -65,8 +67,34 @@ def test_every_method_is_run_in_order(whole):
 def test_contrast_ratios_are_variances_of_the_scores_for_every_method(whole):
     """One definition of k(b) in the whole column, whatever the method optimises."""
     for result in whole:
+        if getattr(result.model, "solver_", "") == "subspace":
+            continue
         expected = result.scores.var(axis=0) / result.background_scores.var(axis=0)
         assert_allclose(result.contrast_ratio, expected, rtol=1e-6, err_msg=result.name)
+        assert "k(b)" in result.title
+
+
+def test_in_a_subspace_ratios_are_of_the_filters_and_count_the_mean(whole, data):
+    X, Y = data.foreground[:, PART], data.background[:, PART]
+    models = [r for r in whole if getattr(r.model, "solver_", "") == "subspace"]
+    assert [result.key for result in models] == ["auto", "subspace"]
+    for result in models:
+        fore, back = ((rows - Y.mean(axis=0)) @ result.model.filters_.T for rows in (X, Y))
+        expected = np.mean(fore**2, axis=0) / back.var(axis=0)
+        assert_allclose(result.contrast_ratio, expected, rtol=1e-6, err_msg=result.name)
+        assert "k(f)" in result.title
+
+
+def test_auto_says_which_solver_it_took(whole):
+    model = whole["auto"].model
+    assert (model.solver, model.projection) == ("auto", "pattern")
+    assert whole["auto"].choice == f"subspace: {model.n_foreground_} of 8 dimensions"
+    synthetic = make_synthetic(5, n_samples=20_000, random_state=0)
+    found = compare_methods(
+        synthetic.foreground, synthetic.background, methods=["auto"], random_state=0
+    )["auto"]
+    assert found.choice.startswith("joint: r = ")
+    assert "k(b)" in found.title
 
 
 def test_silhouettes_are_those_of_the_scores(whole, data):
@@ -85,7 +113,7 @@ def test_labels_change_nothing_but_the_silhouette(whole, data):
 
 def test_a_row_is_the_fit_of_its_estimator_whatever_else_is_run(whole, data):
     alone = compared(data, methods=["cica"])
-    model = ContrastiveICA(2, n_pcs=8, random_state=0)
+    model = ContrastiveICA(2, n_pcs=8, solver="paper", random_state=0)
     with pytest.warns(PatternWarning) as caught:
         model.fit(data.foreground[:, PART], background=data.background[:, PART])
     for result in (alone["cica"], whole["cica"]):

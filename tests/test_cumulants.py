@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import kstat
 
-from contrica.cumulants import CumulantOperator, Moments, cumulants
+from contrica.cumulants import CumulantOperator, Moments, cumulants, pooled
 from contrica.operators import as_operator
 from contrica.symmetric import svec_outer
 from tests import naive
@@ -177,3 +177,20 @@ def test_unknown_names_are_refused(rng):
         cumulants(rng.random((5, 3)), "biased")
     with pytest.raises(ValueError, match="storage='dense'"):
         cumulants(rng.random((5, 3)), storage="dense")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_pooled_cumulants_are_plain_means_whatever_the_number_of_rows(storage, rng):
+    rows = [rng.laplace(size=(n, 3)) + shift for n, shift in ((10, 0), (40, 5), (25, -9))]
+    found = pooled([cumulants(part, storage=storage) for part in rows])
+    expected = sum(naive.fourth_cumulant(part) for part in rows) / 3
+    assert_allclose(found.fourth.flatten(), as_operator(expected).flatten(), rtol=1e-9)
+    # the differences between their means are no variation
+    assert_allclose(found.covariance, sum(map(naive.covariance, rows)) / 3, rtol=1e-10)
+    assert_allclose(found.mean, sum(part.mean(axis=0) for part in rows) / 3, rtol=1e-12)
+    assert found.n_samples == 75
+
+
+def test_one_dataset_stands_for_itself(rng):
+    data = cumulants(rng.laplace(size=(20, 3)))
+    assert pooled([data]) is data

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import kurtosis
 from sklearn.metrics import silhouette_score
 
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
@@ -80,3 +81,46 @@ def test_four_clusters_score_as_in_the_figure_and_overlap_as_in_the_text():
     assert np.mean(text) < 0.4
     with pytest.raises(ValueError, match="'figure', 'text'"):
         make_four_clusters(design="other")
+
+
+# Kurtosis, and what it may be off by at 200 000 draws: three to four standard errors.
+KURTOSIS = {
+    "exponential": (6.0, 0.6),
+    "laplace": (3.0, 0.25),
+    "uniform": (-1.2, 0.01),
+    "gaussian": (0.0, 0.04),
+}
+
+
+@pytest.mark.parametrize("sources", [*KURTOSIS, "student_t", "mixed"])
+def test_sources_have_their_scale_and_kurtosis(sources):
+    data = make_synthetic(6, n_samples=200_000, sources=sources, random_state=0)
+    S = data.salient_sources
+    # Student's t with 5 degrees of freedom has a fourth moment and no more
+    assert_allclose(S.std(axis=0), [2, 1.5, 2, 1.5, 2], rtol=0.02)
+    names = [sources] * 5
+    if sources == "mixed":
+        names = ["exponential", "exponential", "uniform", "uniform", "exponential"]
+    for column, name in zip(S.T, names, strict=True):
+        if name == "student_t":
+            assert kurtosis(column) > 2
+        else:
+            assert_allclose(kurtosis(column), KURTOSIS[name][0], atol=KURTOSIS[name][1])
+
+
+def test_gaussian_salient_sources_lie_over_shared_ones_that_are_not():
+    data = make_synthetic(4, n_samples=100_000, sources="gaussian", random_state=0)
+    shared = (data.foreground - data.salient_sources @ data.B.T) @ np.linalg.inv(data.A).T
+    assert_allclose(shared.std(axis=0), [1, 2, 1, 2], rtol=0.03)
+    assert kurtosis(shared).min() > 5
+    assert kurtosis(data.background @ np.linalg.inv(data.A).T).min() > 5
+
+
+def test_the_default_draw_is_that_of_exponential_sources_and_others_are_refused():
+    one, two = (
+        make_synthetic(4, n_samples=50, random_state=0, **option)
+        for option in ({}, {"sources": "exponential"})
+    )
+    assert np.array_equal(one.foreground, two.foreground)
+    with pytest.raises(ValueError, match=r"sources='cauchy' is not known.*'laplace'"):
+        make_synthetic(4, sources="cauchy")

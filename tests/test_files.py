@@ -1,4 +1,5 @@
 import gzip
+import json
 import os
 
 import numpy as np
@@ -226,6 +227,8 @@ def data():
             deflation="least_squares",
             projection="filter",
         ),
+        ContrastiveICA(2, random_state=0),
+        ContrastiveICA(2, n_foreground=3, solver="subspace", cumulant="robust"),
         ProportionalContrastiveICA(3, n_background=5, n_foreground=4, background_scale=0.9),
     ],
 )
@@ -243,6 +246,8 @@ def test_models_come_back_as_they_were(tmp_path, data, model, names):
     assert learnt == {key for key in vars(again) if key.endswith("_")}
     if names:
         assert list(again.feature_names_in_) == list("vwxyz")
+    if isinstance(model, ContrastiveICA):
+        assert again.summary() == model.summary()
     assert os.listdir(tmp_path) == ["m.npz"]
 
 
@@ -264,6 +269,45 @@ def test_rivals_come_back_as_they_were_saved(tmp_path, rng, model):
     again = load(tmp_path / "m.npz")
     assert_allclose(again.transform(Y), model.transform(Y), rtol=0, atol=0)
     assert str(again.get_params()) == str(model.get_params())
+
+
+def test_a_choice_of_ranks_comes_back_with_its_scores(tmp_path):
+    data = make_synthetic(5, n_samples=20_000, random_state=0)
+    model = ContrastiveICA(2, random_state=0).fit(data.foreground, background=data.background)
+    assert model.rank_choice_ is not None
+    save(model, tmp_path / "m.npz")
+    again = load(tmp_path / "m.npz")
+    assert type(again.rank_choice_) is type(model.rank_choice_)
+    for name, value in model.rank_choice_._asdict().items():
+        assert np.array_equal(getattr(again.rank_choice_, name), value), name
+    assert np.array_equal(again.pattern_scores_, model.pattern_scores_)
+    assert (again.solver_, again.reason_) == (model.solver_, model.reason_)
+
+
+@pytest.mark.parametrize("solver", ["paper", "joint", None])
+def test_models_of_earlier_versions_are_read(tmp_path, data, solver):
+    """Without what a choice of solvers left, and, the oldest, without a solver at all."""
+    model = ContrastiveICA(
+        2,
+        n_background=5,
+        n_foreground=4,
+        solver=solver or "paper",
+        deflation="least_squares",
+        random_state=0,
+    )
+    save(model.fit(data.foreground, background=data.background), tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as stored:
+        arrays = {key: stored[key] for key in stored.files if key != "pattern_scores_"}
+    header = json.loads(str(arrays["header"]))
+    for name in ("solver_", "reason_", "rank_choice_"):
+        del header["learnt"][name]
+    if solver is None:
+        del header["parameters"]["solver"]
+    np.savez(tmp_path / "old.npz", **{**arrays, "header": np.array(json.dumps(header))})
+    again = load(tmp_path / "old.npz")
+    assert again.solver == again.solver_ == (solver or "paper")
+    assert np.array_equal(again.transform(data.foreground), model.transform(data.foreground))
+    assert "earlier version" in again.summary()
 
 
 def test_saved_models_hold_no_pickle(tmp_path, data):

@@ -5,10 +5,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from contrica import ContrastiveICA, joint
 from contrica.contrast import contrast
-from contrica.cumulants import Cumulants, cumulants
+from contrica.cumulants import Cumulants, cumulants, pooled
 from contrica.datasets import make_synthetic
 from contrica.joint import (
+    JointProblem,
+    algorithm_2_starts,
     contrast_mask,
+    descend,
     fit_weights,
     joint_contrast,
     joint_fit,
@@ -201,12 +204,71 @@ def test_directions_without_variance_are_left_out(rng):
 def test_a_spent_budget_ends_the_tries(monkeypatch):
     _, _, tensors, mask = draw(5, 4, 3, 6)
     calls = []
-    whole = joint._descend
-    monkeypatch.setattr(joint, "_descend", lambda *args: calls.append(1) or whole(*args))
+    whole = joint.descend
+    monkeypatch.setattr(joint, "descend", lambda *args: calls.append(1) or whole(*args))
     monkeypatch.setattr(joint, "BUDGET", 0.0)
     starts = (np.random.default_rng(seed).standard_normal((5, 7)) for seed in range(3))
     joint_search(tensors, starts, mask)
     assert len(calls) == 2  # one try, and the answer
+    calls.clear()
+    home = np.random.default_rng(9).standard_normal((5, 7))
+    found = joint_search(tensors, iter([]), mask, trusted=home)
+    assert len(calls) == 2  # the trusted start, and the answer
+    assert_allclose(found.objective, whole(tensors, home, mask, 100, 1e-6).objective, rtol=0.1)
+
+
+def noise(p, seed):
+    """A symmetric tensor of no structure: many minima, none much lower than another."""
+    rng = np.random.default_rng(seed)
+    return as_operator(naive.symmetrise(rng.standard_normal((p,) * 4)))
+
+
+def test_a_trusted_start_is_not_left_for_a_minimum_that_is_hardly_lower():
+    tensors, mask = [noise(4, [1, d]) for d in range(2)], contrast_mask(2, 2)
+    rng = np.random.default_rng(1)
+    starts = [rng.standard_normal((4, 4)) for _ in range(3)]
+    trusted = rng.standard_normal((4, 4))
+    home = joint_fit(tensors, trusted, mask)
+    best = joint_search(tensors, starts, mask)
+    # 16 over the 35 entries of a tensor
+    assert (1 - 16 / 35) * home.objective < best.objective < 0.99 * home.objective
+    stayed = joint_search(tensors, starts, mask, trusted=trusted)
+    assert_allclose(stayed.objective, home.objective, rtol=1e-4)
+    assert pattern_similarity(stayed.vectors, home.vectors) > 0.999
+
+
+def test_a_trusted_start_is_left_for_the_truth():
+    vectors, _, tensors, mask = draw(6, 3, 3, 1)
+    wrong = vectors[:, ::-1]
+    assert joint_fit(tensors, wrong, mask).objective > 1e-3
+    assert joint_search(tensors, [vectors], mask, trusted=wrong).objective < 1e-8
+
+
+def test_the_share_that_a_trusted_start_is_left_for(monkeypatch):
+    tensors, mask = [noise(4, [0, d]) for d in range(2)], contrast_mask(2, 2)
+    rng = np.random.default_rng(0)
+    starts = [rng.standard_normal((4, 4)) for _ in range(3)]
+    trusted = rng.standard_normal((4, 4))
+    share = (
+        joint_search(tensors, starts, mask).objective / joint_fit(tensors, trusted, mask).objective
+    )
+    assert 0.5 < share < 1
+    for limit, left in ((share - 0.01, False), (share + 0.01, True)):
+        monkeypatch.setattr(joint, "TRUST", np.sqrt((1 - limit) * 35 / 4))
+        found = joint_search(tensors, starts, mask, trusted=trusted).objective
+        home = joint_fit(tensors, trusted, mask).objective
+        assert (found < home * (share + 0.005)) == left
+
+
+def test_a_descent_says_nothing_of_convergence_and_is_the_fit_otherwise(rng):
+    _, _, tensors, mask = draw(5, 4, 3, 0)
+    start = rng.standard_normal((5, 7))
+    short = descend(tensors, start, mask, 2, 1e-6)
+    assert short.gradient_norm > 1e-6
+    assert 2 <= short.n_evaluations <= 6
+    with pytest.warns(ConvergenceWarning):
+        fit = joint_fit(tensors, start, mask, max_iter=2)
+    assert np.array_equal(fit.vectors, short.vectors)
 
 
 def test_the_estimator_takes_the_solver_by_name():
@@ -250,3 +312,100 @@ def test_norms_of_tensors_seen_through_axes_are_computed_once(monkeypatch, rng):
     first = T.squared_norm()
     monkeypatch.setattr(type(T), "flatten", lambda self: pytest.fail("computed again"))
     assert T.squared_norm() == first
+
+
+# --- the problem, and several backgrounds ---
+
+
+def test_masks_of_several_foregrounds():
+    expected = [[1, 1, 1], [1, 1, 1], [1, 0, 0], [1, 0, 0], [1, 0, 0]]
+    found = contrast_mask(1, 2, n_backgrounds=3, n_foregrounds=2)
+    assert found.astype(int).tolist() == expected
+
+
+def test_a_problem_is_whitened_by_the_mean_of_foreground_and_backgrounds(rng):
+    rows = [rng.laplace(size=(60, 3)) @ rng.standard_normal((3, 3)) + i for i in range(3)]
+    fore, *backs = map(cumulants, rows)
+    problem = JointProblem.of(fore, *backs)
+    mean = naive.covariance(rows[0]) / 2 + sum(map(naive.covariance, rows[1:])) / 4
+    assert_allclose(problem.whiten.T @ mean @ problem.whiten, np.eye(3), atol=1e-10)
+    assert_allclose(problem.colour @ problem.whiten.T, np.eye(3), atol=1e-10)
+    dense = [naive.fourth_cumulant(part @ problem.whiten) for part in rows]
+    for tensor, expected in zip(problem.tensors, dense, strict=True):
+        assert_allclose(tensor.flatten(), as_operator(expected).flatten(), atol=1e-9)
+    # of several backgrounds none counts more for being larger
+    whole = sum(part / np.linalg.norm(part) for part in dense[1:])
+    assert_allclose(problem.background.flatten(), as_operator(whole).flatten(), atol=1e-9)
+    one = JointProblem.of(fore, backs[0])
+    assert one.background is one.tensors[1]
+
+
+def test_a_background_in_a_list_and_a_problem_at_hand_change_nothing():
+    data = make_synthetic(4, n_samples=5000, random_state=0)
+    fore, back = cumulants(data.foreground), cumulants(data.background)
+    plain, *others = (
+        joint_contrast(fore, part, 4, 3, rng=np.random.default_rng(0), **more)
+        for part, more in (
+            (back, {}),
+            ([back], {}),
+            (back, {"problem": JointProblem.of(fore, back)}),
+        )
+    )
+    for other in others:
+        assert np.array_equal(other.foreground.vectors, plain.foreground.vectors)
+        assert np.array_equal(other.ratio, plain.ratio)
+
+
+def test_several_backgrounds_have_weights_of_their_own():
+    """Exact cumulants, one A: the patterns come back, with the weights of the first background."""
+    vectors, weights, (fore, back), _ = draw(5, 4, 2, 0)
+    other = RankOneSum(weights[1] * [1, -0.5, 2, 0.3, 0, 0], vectors)
+    fore, *backs = (Cumulants(np.zeros(5), np.eye(5), T, 1000) for T in (fore, back, other))
+    found = joint_contrast(fore, backs, 4, 2, rng=np.random.default_rng(0))
+    assert pattern_similarity(found.foreground.vectors, vectors[:, 4:]) > 1 - 1e-4
+    assert_allclose(np.sort(found.background.weights), np.sort(weights[1, :4]), rtol=1e-2)
+    assert found.residual < 1e-3
+    expected = pooled(backs).covariance
+    assert_allclose(found.ratio, 1 / np.diag(expected)[:2], rtol=1e-9)
+
+
+def test_what_is_known_spares_the_power_method(monkeypatch):
+    vectors, _, (fore, back), _ = draw(5, 4, 2, 3)
+    fore, back = (Cumulants(np.zeros(5), np.eye(5), T, 1000) for T in (fore, back))
+    monkeypatch.setattr(joint, "spm", lambda *a, **k: pytest.fail("was run"))
+    rng = np.random.default_rng(0)
+    whiten = JointProblem.of(fore, back).whiten
+    near = whiten.T @ vectors + 0.05 * rng.standard_normal((5, 6))
+    found = joint_contrast(fore, back, 4, 2, rng=rng, known=near)
+    assert pattern_similarity(found.foreground.vectors, vectors[:, 4:]) > 1 - 1e-4
+    # fewer than are sought are made up from what the foreground has left
+    found = joint_contrast(fore, back, 4, 2, rng=rng, known=near[:, :5])
+    assert pattern_similarity(found.foreground.vectors, vectors[:, 4:]) > 1 - 1e-4
+
+
+def test_a_guess_is_a_trusted_start(monkeypatch):
+    data = make_synthetic(4, n_samples=300, random_state=1)
+    fore, back = cumulants(data.foreground), cumulants(data.background)
+    seen = []
+    whole = joint.joint_search
+    monkeypatch.setattr(
+        joint, "joint_search", lambda *a, **k: seen.append(k["trusted"]) or whole(*a, **k)
+    )
+    joint_contrast(fore, back, 4, 3, rng=np.random.default_rng(0), max_iter=2000)
+    joint_contrast(fore, back, 4, 3, rng=np.random.default_rng(0), guess=data.B, max_iter=2000)
+    assert seen[0] is None
+    inside = unit(JointProblem.of(fore, back).whiten.T @ data.B)
+    assert_allclose(seen[1][:, 4:], inside, atol=1e-12)
+
+
+def test_algorithm_2_starts_are_near_the_truth_of_exact_tensors():
+    vectors, _, (fore, back), _ = draw(6, 3, 2, 0)
+    fore, back = (Cumulants(np.zeros(6), np.eye(6), T, 1000) for T in (fore, back))
+    problem = JointProblem.of(fore, back)
+    starts = list(algorithm_2_starts(problem, 3, 2, rng=np.random.default_rng(0)))
+    assert len(starts) == 3
+    for start in starts:
+        assert start.shape == (6, 5)
+        assert_allclose(np.linalg.norm(start, axis=0), 1)
+        patterns = unit(problem.colour @ start)
+        assert pattern_similarity(patterns[:, :3], vectors[:, :3]) > 1 - 1e-6

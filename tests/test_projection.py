@@ -3,7 +3,9 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 
-from contrica.projection import common_basis
+from contrica.cumulants import cumulants
+from contrica.projection import common_basis, draw_in, project_cumulants, project_rows
+from tests import naive
 
 
 @pytest.fixture
@@ -60,3 +62,63 @@ def test_a_mean_of_a_million_does_not_turn_the_axes(pair):
 def test_bad_numbers_of_axes_are_refused(pair, n_pcs, message):
     with pytest.raises(ValueError, match=message):
         common_basis(pair, n_pcs)
+
+
+# --- outlying rows ---
+
+
+def mahalanobis(rows, like):
+    centred = rows - like.mean(axis=0)
+    return np.sqrt(np.sum(centred @ np.linalg.inv(np.cov(like.T, bias=True)) * centred, axis=1))
+
+
+def test_rows_are_drawn_in_as_one_by_one(rng):
+    X = rng.standard_t(3, size=(150, 3)) @ rng.standard_normal((3, 3)) + 4
+    assert_allclose(draw_in(X), naive.drawn_in(X, 0.99), rtol=1e-9)
+
+
+def test_the_farthest_rows_are_drawn_in_and_all_others_left_as_they_are(rng):
+    X = rng.standard_t(3, size=(1000, 4)) * [1, 10, 100, 1000]
+    found = draw_in(X)
+    moved = (found != X).any(axis=1)  # the others to the last bit
+    assert 10 <= moved.sum() <= 30
+    before, after = mahalanobis(X, X), mahalanobis(found, X)
+    assert moved[np.argsort(before)[-10:]].all()
+    assert (after[moved] < before[moved]).all()
+    assert after.max() <= np.quantile(before, 0.99) * 1.1
+
+
+def test_a_change_of_coordinates_commutes_with_drawing_in(rng):
+    X, M = rng.standard_t(3, size=(300, 3)), rng.standard_normal((3, 3))
+    assert_allclose(draw_in(X @ M + 7), draw_in(X) @ M + 7, rtol=1e-9, atol=1e-9)
+
+
+def test_constant_variables_and_one_variable_are_drawn_in(rng):
+    X = np.c_[rng.standard_t(2, size=500), np.full(500, 3.0)]
+    assert_allclose(draw_in(X)[:, 1], 3.0)
+    assert np.ptp(draw_in(X)[:, 0]) < np.ptp(X[:, 0])
+    assert draw_in(X[:, :1]).shape == (500, 1)
+
+
+def test_a_wild_row_ends_no_farther_than_others(rng):
+    X = rng.laplace(size=(5000, 5))
+    wild = X.copy()
+    wild[0] = 300.0
+    assert mahalanobis(draw_in(wild), X)[0] < 1.2 * mahalanobis(X, X).max()
+
+
+def test_rows_are_projected_as_the_estimate_takes_them(pair):
+    basis = common_basis(pair, 5)
+    X = pair[0]
+    assert project_rows(X, None) is X
+    assert_allclose(project_rows(X, basis, "unbiased"), X @ basis)
+    assert_allclose(project_rows(X, basis, "robust"), draw_in(X @ basis))
+    for estimate, rows, kind in (
+        ("plugin", X @ basis, "plugin"),
+        ("unbiased", X @ basis, "unbiased"),
+        ("robust", draw_in(X @ basis), "plugin"),
+    ):
+        found = project_cumulants(X, basis, estimate).fourth.flatten()
+        assert_allclose(found, cumulants(rows, kind).fourth.flatten(), rtol=1e-12)
+    with pytest.raises(ValueError, match="cumulant='biased'"):
+        project_rows(X, basis, "biased")

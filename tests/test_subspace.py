@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-from contrica import ContrastiveICA, PatternWarning
+from contrica import ContrastiveICA, PatternWarning, subspace
 from contrica.cumulants import cumulants
 from contrica.datasets import load_digits_on_photos
 from contrica.metrics import pattern_cosines, pattern_similarity
@@ -142,12 +142,65 @@ def test_a_background_that_does_not_vary_leaves_the_order_to_the_foreground():
     assert ratios[0] > ratios[1] > 0
 
 
-def test_one_source_gives_one_pattern_and_a_word():
+def test_one_source_comes_first_and_what_was_to_spare_after_it():
     X, Y, B = planted(4000, 6, 7, n_salient=1)
-    with pytest.warns(PatternWarning, match="n_components=2 .* n_foreground=1"):
-        model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
+    model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
     assert model.n_foreground_ == 1
-    assert pattern_similarity(model.components_.T, B) > 0.99
+    assert pattern_similarity(model.components_[:1].T, B) > 0.99
+    assert model.contrast_ratio_[0] > 2 * model.contrast_ratio_[1]
+    # two are sought at most, one of them to spare
+    with pytest.warns(PatternWarning, match="n_components=2 .* n_foreground=1"):
+        ContrastiveICA(2, solver="subspace", n_foreground=1).fit(X, background=Y)
+
+
+def test_the_ratio_is_that_of_the_filter_and_counts_a_shift_of_the_mean():
+    X, Y, _ = planted(2000, 5, 0)
+    X += np.array([0.0, 3.0, 0.0, -1.0, 0.5])
+    found = subspace_ica(cumulants(X), cumulants(Y), X, 3)
+    for b, ratio in zip(found.foreground.vectors.T, found.ratio, strict=True):
+        f = np.linalg.solve(np.cov(X.T), b)
+        energy = np.mean((X @ f - np.mean(Y @ f)) ** 2)
+        assert_allclose(ratio, energy / np.var(Y @ f), rtol=1e-6)
+
+
+def test_a_source_that_is_always_on_is_ranked_by_its_shift(rng):
+    """It hardly varies more than the background does there, but is never at the background's mean."""
+    n = 4000
+    X, Y = rng.laplace(size=(n, 5)), rng.laplace(size=(n, 5))
+    X[:, 0] += 5 + 1.5 * rng.choice([-1, 1], n)
+    X[:, 1] += 3 * rng.choice([-1, 1], n)
+    model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
+    assert_allclose(np.abs(model.components_), np.eye(5)[:2], atol=0.1)
+    still = ContrastiveICA(2, solver="subspace", random_state=0)
+    still.fit(X - X.mean(axis=0), background=Y - Y.mean(axis=0))
+    assert_allclose(np.abs(still.components_), np.eye(5)[[1, 0]], atol=0.1)
+
+
+@pytest.mark.parametrize("strength", [0.5, 0.7, 3.0])
+def test_the_dimension_does_not_hang_on_the_deals(strength):
+    """One strong source and one that is weak, doubtful or strong; twenty generators."""
+    rng = np.random.default_rng(3)
+    X, Y = rng.laplace(size=(1000, 6)), rng.laplace(size=(1000, 6))
+    X[:, :2] += rng.choice([-1.0, 1.0], (1000, 2)) * [6.0, strength]
+    counts = {choose_dimension(X, Y, rng=np.random.default_rng(seed)) for seed in range(20)}
+    assert counts == ({2} if strength == 3.0 else {1})
+
+
+def test_the_count_stops_at_the_widest_gap_of_what_is_in_doubt(monkeypatch):
+    """Chance is 1 with a spread of 0.1: above 1.4 a direction counts, below 1.2 it does not."""
+    X = np.zeros((10, 5))
+    for ratios, expected in (
+        ([9.0, 8.0, 1.1, 1.0, 0.5], 2),
+        ([9.0, 1.35, 1.3, 1.05, 0.5], 1),
+        ([1.39, 1.38, 1.21, 1.0, 0.5], 3),
+        ([1.1, 1.05, 1.0, 0.9, 0.5], 0),
+    ):
+        draws = iter([[1 - 0.1 / 2**0.5], [1 + 0.1 / 2**0.5], ratios])
+        monkeypatch.setattr(
+            subspace, "contrast_axes", lambda *a, draws=draws: (np.array(next(draws)), None)
+        )
+        found = choose_dimension(X, X, rng=np.random.default_rng(0), n_permutations=2)
+        assert found == expected
 
 
 @pytest.mark.parametrize(

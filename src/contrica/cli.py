@@ -19,13 +19,15 @@ import numpy as np
 from contrica import __version__, load, plots, save
 from contrica.compare import METHODS, Comparison, MethodResult, compare_methods, read_labels
 from contrica.contrast import DEFLATIONS
+from contrica.cumulants import cumulants, pooled
 from contrica.datasets import load_digits_on_photos
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
 from contrica.experiments import EXPERIMENTS
 from contrica.experiments import reproduce as run_experiments
 from contrica.files import Table, output_file, output_folder, read_table, write_table
+from contrica.joint import JointProblem
 from contrica.metrics import pattern_cosines
-from contrica.projection import common_basis, project_cumulants
+from contrica.projection import common_basis, project_cumulants, project_rows
 from contrica.ranks import (
     Ranks,
     algorithm_identifiable,
@@ -34,7 +36,9 @@ from contrica.ranks import (
     scree,
     spm_identifiable,
 )
-from contrica.validation import check_same_features
+from contrica.selection import RankChoice, choose_by_significance
+from contrica.significance import RowGroups
+from contrica.validation import check_same_features, generator
 
 try:
     import typer
@@ -58,8 +62,18 @@ Foreground = Annotated[
         "without a heading, names them."
     ),
 ]
-BackgroundFile = Annotated[
-    Path, typer.Option("--background", "-b", help="Background, same columns.")
+BackgroundFiles = Annotated[
+    list[Path],
+    typer.Option(
+        "--background", "-b", help="Background, same columns. Once for each, if there are several."
+    ),
+]
+BackgroundKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--background-key",
+        help="Array of a background npz with several. Once for all backgrounds, or once for each.",
+    ),
 ]
 Key = Annotated[str | None, typer.Option(help="Array of a foreground npz with several.")]
 BackgroundKey = Annotated[str | None, typer.Option(help="Array of a background npz with several.")]
@@ -76,7 +90,12 @@ Overwrite = Annotated[
 ]
 OverwriteFile = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Pcs = Annotated[str, typer.Option(help="Principal components: a number, 'auto' or 'none'.")]
-Estimate = Annotated[str, typer.Option(help="'plugin' (the paper's) or 'unbiased' cumulants.")]
+Estimate = Annotated[
+    str,
+    typer.Option(
+        help="'plugin' (the paper's), 'unbiased' or 'robust' (outlying rows drawn in) cumulants."
+    ),
+]
 
 
 def main() -> None:
@@ -192,10 +211,8 @@ def _read_pair(
     keys: tuple[str | None, str | None],
     header: bool | None,
 ) -> tuple[Table, Table]:
-    fore, back = (
-        read_table(path, key, header=header)
-        for path, key in zip((foreground, background), keys, strict=True)
-    )
+    fore = read_table(foreground, keys[0], header=header)
+    back = read_table(background, keys[1], header=header)
     bare = header is None and fore.columns is None and back.columns is None
     if bare and foreground != background and np.array_equal(fore.values[0], back.values[0]):
         raise ValueError(
@@ -208,6 +225,43 @@ def _read_pair(
         other=str(background),
     )
     return fore, back
+
+
+def _read_all(
+    foreground: Path,
+    backgrounds: Sequence[Path],
+    key: str | None,
+    background_keys: Sequence[str] | None,
+    header: bool | None,
+) -> tuple[Table, list[Table]]:
+    """The foreground and every background, each compared with it."""
+    keys: list[str | None] = list(background_keys or ())
+    if len(keys) < 2:
+        keys = (keys or [None]) * len(backgrounds)
+    if len(keys) != len(backgrounds):
+        raise ValueError(
+            f"{len(keys)} keys came for {len(backgrounds)} backgrounds. Give --background-key once, or "
+            "once for each."
+        )
+    pairs = [
+        _read_pair(foreground, path, (key, own), header)
+        for path, own in zip(backgrounds, keys, strict=True)
+    ]
+    return pairs[0][0], [back for _, back in pairs]
+
+
+def _backgrounds(tables: Sequence[Table]) -> Any:
+    """What fit takes: one background as it is, several as a list."""
+    arrays = [_named(table) for table in tables]
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+def _rows_read(fore: Table, backs: Sequence[Table]) -> str:
+    counts = " + ".join(str(len(back.values)) for back in backs)
+    return (
+        f"read {len(fore.values)} foreground and {counts} background rows of "
+        f"{fore.values.shape[1]} variables"
+    )
 
 
 class _NamedArray(np.ndarray):
@@ -231,10 +285,14 @@ def _row_names(table: Table) -> tuple[Iterable[Any], str]:
     return (range(len(table.values)), "") if table.rows is None else (table.rows, "sample")
 
 
+def _along(model: ContrastiveICA | ProportionalContrastiveICA) -> str:
+    """What the contrast ratio is taken along: filters where they are what was sought."""
+    return "k(f)" if getattr(model, "solver_", "") == "subspace" else "k(b)"
+
+
 def _summary(model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence[str]) -> RichTable:
     table = RichTable(title="Patterns by contrast ratio")
-    along = "k(f)" if getattr(model, "solver", "") == "subspace" else "k(b)"
-    for heading in ("pattern", f"contrast ratio {along}", "weight ν", "leading variables"):
+    for heading in ("pattern", f"contrast ratio {_along(model)}", "weight ν", "leading variables"):
         table.add_column(heading, justify="left" if heading == "leading variables" else "right")
     rows = zip(model.components_, model.contrast_ratio_, model.foreground_weights_, strict=True)
     for i, (pattern, ratio, weight) in enumerate(rows, start=1):
@@ -246,31 +304,66 @@ def _summary(model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence
 
 def _sizes(model: ContrastiveICA | ProportionalContrastiveICA) -> str:
     scale = getattr(model, "background_scale_", None)
+    sought = (
+        f"of l = {model.n_foreground_} sought after r = {model.n_background_} background patterns, in "
+        f"{model.n_pcs_} dimensions"
+    )
+    if _along(model) == "k(f)":
+        sought = (
+            f"from a contrast subspace of l = {model.n_foreground_} of {model.n_pcs_} dimensions"
+        )
     return (
-        f"{len(model.components_)} patterns kept, of l = {model.n_foreground_} sought after "
-        f"r = {model.n_background_} background patterns, in {model.n_pcs_} dimensions; left "
+        f"{len(model.components_)} patterns kept, {sought}; left "
         f"unexplained: {model.residual_:.3g} of the foreground's fourth cumulant (norm)"
         + ("" if scale is None else f"; background scale {scale:.4g}")
     )
+
+
+def _print_fit(
+    model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence[str], *notes: str
+) -> None:
+    """Patterns, the solver that was chosen and why, and how sure the data are of the ranks."""
+    out.print(_summary(model, names))
+    lines = [*notes, _sizes(model)]
+    if isinstance(model, ContrastiveICA):
+        said = model.summary().splitlines()
+        lines += [line for line in said if line.startswith(("solver:", "doubt:"))]
+    for line in lines:
+        out.print(line, highlight=False, markup=False)
+
+
+def _marked_ranks(model: ContrastiveICA | ProportionalContrastiveICA) -> Ranks | None:
+    """The ranks that a scree should show; a contrast subspace has a dimension, which is none."""
+    if _along(model) == "k(b)":
+        return Ranks(model.n_background_, model.n_foreground_)
+    choice: RankChoice | None = getattr(model, "rank_choice_", None)
+    return None if choice is None else Ranks(choice.n_background, choice.n_foreground)
 
 
 def _write_fit(
     folder: Path,
     model: ContrastiveICA | ProportionalContrastiveICA,
     fore: Table,
-    back: Table,
+    backs: Sequence[Table],
     **scatter_options: Any,
 ) -> None:
-    """The files of one fit: patterns, scores, model and figures."""
+    """The files of one fit: patterns, scores, model and figures.
+
+    Several backgrounds are pooled in the scree, and drawn together in the scatter.
+    """
     names = _names(fore.columns, fore.values.shape[1])
     patterns = [f"pattern_{i + 1}" for i in range(len(model.components_))]
     scores = model.transform(fore.values)
     write_table(folder / "patterns.csv", model.components_.T, patterns, names, "variable")
     write_table(folder / "scores.csv", scores, patterns, *_row_names(fore))
-    ranks = Ranks(model.n_background_, model.n_foreground_)
-    parts = [project_cumulants(part.values, model.basis_, model.cumulant) for part in (fore, back)]  # type: ignore[arg-type]
-    _savefig(plots.scree(scree(*parts), ranks).figure, folder / "scree.png")
-    axes = plots.scatter(scores, background=model.transform(back.values), **scatter_options)
+    first, *others = (
+        project_cumulants(part.values, model.basis_, model.cumulant)  # type: ignore[arg-type]
+        for part in (fore, *backs)
+    )
+    figure = plots.scree(scree(first, pooled(others)), _marked_ranks(model)).figure
+    _savefig(figure, folder / "scree.png")
+    beneath = np.vstack([model.transform(back.values) for back in backs])
+    axes = plots.scatter(scores, background=beneath, **scatter_options)
     _savefig(axes.figure, folder / "scatter.png")
     if fore.columns is not None:
         model.feature_names_in_ = fore.columns.astype(object)
@@ -294,7 +387,7 @@ def _version(
 @_plain_errors
 def fit(
     foreground: Foreground,
-    background: BackgroundFile,
+    background: BackgroundFiles,
     output: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")],
     components: Annotated[int, typer.Option(help="Patterns to keep.")] = 2,
     n_background: Annotated[int | None, typer.Option(help="r; chosen if left out.")] = None,
@@ -309,12 +402,17 @@ def fit(
     solver: Annotated[
         str,
         typer.Option(
-            help="'paper' (Algorithm 2), 'joint' (all patterns fitted together) or 'subspace' (ICA "
-            "where the contrast is largest)."
+            help="'joint' (all patterns fitted together), 'subspace' (ICA where the contrast is "
+            "largest), 'paper' (Algorithm 2) or 'auto' (joint where it is sure of its patterns, "
+            "subspace where not)."
         ),
-    ] = "paper",
+    ] = "auto",
     deflation: Annotated[
-        str, typer.Option(help=f"How the background's share is estimated: {', '.join(DEFLATIONS)}.")
+        str,
+        typer.Option(
+            help="With --solver paper or --proportional, how the background's share is estimated: "
+            f"{', '.join(DEFLATIONS)}."
+        ),
     ] = "thin",
     cumulant: Estimate = "plugin",
     projection: Annotated[
@@ -322,17 +420,19 @@ def fit(
     ] = "pattern",
     seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
     key: Key = None,
-    background_key: BackgroundKey = None,
+    background_key: BackgroundKeys = None,
     header: Header = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the patterns of FOREGROUND that the background does not have.
 
     Writes patterns.csv, scores.csv, model.npz, scree.png and scatter.png to the output folder.
+    Several backgrounds share their patterns, each with weights of its own; the scree pools them, and
+    the scatter draws them together.
     """
     if background_scale is not None and not proportional:
         raise ValueError("--background-scale needs --proportional. Add that, or drop the scale.")
-    if proportional and solver != "paper":
+    if proportional and solver != "auto":
         raise ValueError("--solver is of cICA and not of --proportional. Drop one of the two.")
     options: dict[str, Any] = {
         "n_background": n_background,
@@ -350,16 +450,11 @@ def fit(
     else:
         model = ContrastiveICA(components, solver=solver, **options)
     with output_folder(output, overwrite=overwrite) as folder, _progress("reading"):
-        fore, back = _read_pair(foreground, background, (key, background_key), header)
-        model.fit(_named(fore), background=_named(back))
-        _write_fit(folder, model, fore, back)
-    out.print(
-        f"read {len(fore.values)} foreground and {len(back.values)} background rows of "
-        f"{fore.values.shape[1]} variables",
-        highlight=False,
-    )
-    out.print(_summary(model, _names(fore.columns, fore.values.shape[1])))
-    out.print(_sizes(model), highlight=False)
+        fore, backs = _read_all(foreground, background, key, background_key, header)
+        model.fit(_named(fore), background=_backgrounds(backs))
+        _write_fit(folder, model, fore, backs)
+    out.print(_rows_read(fore, backs), highlight=False)
+    _print_fit(model, _names(fore.columns, fore.values.shape[1]))
     out.print(f"written to {output}", highlight=False)
 
 
@@ -392,30 +487,66 @@ def transform(
     out.print(f"{len(scores)} rows scored on {scores.shape[1]} patterns, written to {output}")
 
 
+def _significant(choice: RankChoice) -> Iterator[str]:
+    """Ranks by significance, what they leave, and how far they are from being others."""
+    left = ", ".join(f"{share:.2g}" for share in choice.left)
+    yield (
+        f"significant: r = {choice.n_background} background and l = {choice.n_foreground} foreground "
+        f"patterns of a joint fit, which leaves {left} of the fourth cumulants (squared norms, "
+        "foreground first)"
+    )
+    found, other = "none has it", "no other was tried"
+    if choice.scores.size:
+        weakest = np.abs(choice.scores).max(axis=0).min()
+        found = f"the weakest pattern found has {weakest:.1f}"
+    if choice.rejected:
+        other = f"the best one left out {choice.rejected:.1f}"
+    cut = "" if choice.complete else "; the search was cut short, to end in time"
+    yield f"doubt: a score of {choice.critical:.1f} is needed; {found}, {other}{cut}"
+
+
 @app.command()
 @_plain_errors
 def ranks(
     foreground: Foreground,
-    background: BackgroundFile,
+    background: BackgroundFiles,
     n_pcs: Pcs = "auto",
     cumulant: Estimate = "plugin",
     output: Annotated[
         Path | None, typer.Option("--out", "-o", help="Also draw the scree here.")
     ] = None,
     most: Annotated[int, typer.Option(help="Eigenvalues to print.", min=1)] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
     key: Key = None,
-    background_key: BackgroundKey = None,
+    background_key: BackgroundKeys = None,
     header: Header = None,
     overwrite: OverwriteFile = False,
 ) -> None:
-    """Show the eigenvalues of both flattened cumulants, a choice of r and l, and what is unique."""
+    """Show the eigenvalues of both flattened cumulants, two choices of r and l, and what is unique.
+
+    One choice reads the eigenvalues, as --solver paper does; the other counts the patterns that a joint
+    fit is sure of, as --solver joint and auto do. Several backgrounds are pooled for the eigenvalues.
+    """
     if output is not None and output.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"{output} is no figure file. Let its name end in .png, .pdf or .svg.")
     with _progress("reading"):
-        fore, back = _read_pair(foreground, background, (key, background_key), header)
-        basis = common_basis([fore.values, back.values], _n_pcs(n_pcs))
-        parts = [project_cumulants(part.values, basis, cumulant) for part in (fore, back)]  # type: ignore[arg-type]
-        values, chosen = scree(*parts), choose_ranks(parts[0], parts[1])
+        fore, backs = _read_all(foreground, background, key, background_key, header)
+        tables = [fore, *backs]
+        basis = common_basis([part.values for part in tables], _n_pcs(n_pcs))
+        estimate: Any = cumulant
+        rows = [project_rows(part.values, basis, estimate) for part in tables]
+        first, *others = (
+            cumulants(part, "plugin" if estimate == "robust" else estimate) for part in rows
+        )
+        values = scree(first, pooled(others))
+        chosen = choose_ranks(first, pooled(others))
+        problem = JointProblem.of(first, *others)
+        sure = choose_by_significance(
+            problem,
+            [RowGroups(part, problem.whiten) for part in rows],
+            (chosen.n_background, max(chosen.n_foreground, 1)),
+            rng=generator(seed),
+        )
     table = RichTable(title="Eigenvalues by magnitude")
     for heading in ("", "foreground", "background"):
         table.add_column(heading, justify="right")
@@ -423,10 +554,10 @@ def ranks(
     for i in range(min(most, values.foreground.size)):
         table.add_row(str(i + 1), f"{values.foreground[i]:.4g}", f"{background_values[i]:.4g}")
     out.print(table)
-    p = parts[0].n_features
+    p = first.n_features
     out.print(
-        f"suggested: r = {chosen.n_background} background and l = {chosen.n_foreground} foreground "
-        f"patterns in {p} dimensions",
+        f"eigenvalues suggest: r = {chosen.n_background} background and l = {chosen.n_foreground} "
+        f"foreground patterns in {p} dimensions",
         highlight=False,
     )
     for verdict in (
@@ -440,6 +571,8 @@ def ranks(
             highlight=False,
             markup=False,
         )
+    for line in _significant(sure):
+        out.print(line, highlight=False, markup=False)
     if output is not None:
         with output_file(output, overwrite=overwrite) as temporary:
             _savefig(plots.scree(values, chosen).figure, temporary)
@@ -463,23 +596,24 @@ def demo(
         fore, back = Table(data.foreground, pixels, None), Table(data.background, pixels, None)
         model = ContrastiveICA(2, random_state=seed)
         model.fit(fore.values, background=back.values)
-        _write_fit(folder, model, fore, back, labels=data.labels, label_names=data.label_names)
+        _write_fit(folder, model, fore, [back], labels=data.labels, label_names=data.label_names)
         images = plots.images(
             np.vstack([data.patterns, model.components_]),
             data.image_shape,
             ["mean 0", "mean 1"]
-            + [f"pattern {i + 1}\nk(b) = {k:.3g}" for i, k in enumerate(model.contrast_ratio_)],
+            + [
+                f"pattern {i + 1}\n{_along(model)} = {ratio:.3g}"
+                for i, ratio in enumerate(model.contrast_ratio_)
+            ],
         )
         _savefig(images, folder / "patterns.png")
     # all images have mean zero, so cosines are correlations
     cosines = pattern_cosines(model.components_.T, data.patterns.T)
-    out.print(_summary(model, list(pixels)))
-    for i, (zero, one) in enumerate(cosines, start=1):
-        out.print(
-            f"pattern {i}: correlation {zero:.2f} with the mean 0, {one:.2f} with the mean 1",
-            highlight=False,
-        )
-    out.print(_sizes(model), highlight=False)
+    found = [
+        f"pattern {i}: correlation {zero:.2f} with the mean 0, {one:.2f} with the mean 1"
+        for i, (zero, one) in enumerate(cosines, start=1)
+    ]
+    _print_fit(model, list(pixels), *found)
     out.print(f"written to {output}", highlight=False)
 
 
@@ -514,9 +648,9 @@ def _comparison_table(comparison: Comparison) -> RichTable:
 def _column_notes(comparison: Comparison) -> list[str]:
     """One sentence on each column of the table."""
     notes = [
-        "contrast ratio k(b): variance along each pattern (cICA by subspace: each filter) in the "
-        "foreground over that in the background, on the rows fitted; some methods maximise it, so a "
-        "larger one is not by itself a better find.",
+        "contrast ratio k(b): variance along each pattern in the foreground over that in the background, "
+        "on the rows fitted; where cICA works in a subspace, k(f), along each filter and with a shift of "
+        "the mean counted. Some methods maximise it, so a larger one is not by itself a better find.",
     ]
     if comparison.groups is not None:
         count, total = comparison.silhouette_rows, comparison.n_labelled
@@ -531,7 +665,7 @@ def _column_notes(comparison: Comparison) -> list[str]:
         )
     return [
         *notes,
-        "scores are projections on the patterns, of cICA by subspace on its filters, which undo the "
+        "scores are projections on the patterns, of 'cICA, subspace' on its filters, which undo the "
         "mixing; contrica fit --projection filter gives those of the other cICA solvers.",
         "seconds: wall time of the fit.",
         "chose: what was set from the data or by default, without labels; cPCA's α and PCPCA's γ by a "
@@ -666,11 +800,7 @@ def compare(
         )
         if folder is not None:
             _write_comparison(folder, comparison, fore)
-    out.print(
-        f"read {len(fore.values)} foreground and {len(back.values)} background rows of "
-        f"{fore.values.shape[1]} variables",
-        highlight=False,
-    )
+    out.print(_rows_read(fore, [back]), highlight=False)
     _print_comparison(comparison)
     if output is not None:
         out.print(f"written to {output}", highlight=False)

@@ -60,10 +60,23 @@ def _ranks(model: Any) -> str:
     return f"r = {model.n_background_}, l = {model.n_foreground_}, {model.n_pcs_} PCs"
 
 
+def _dimension(model: Any) -> str:
+    return f"{model.n_foreground_} of {model.n_pcs_} dimensions"
+
+
+def _solver(model: Any) -> str:
+    return f"{model.solver_}: {(_dimension if model.solver_ == 'subspace' else _ranks)(model)}"
+
+
 METHODS: dict[str, _Method] = {
-    "cica": _Method(
+    "auto": _Method(
         "cICA",
         lambda k, n_pcs, seed: ContrastiveICA(k, n_pcs=n_pcs, random_state=seed),
+        _solver,
+    ),
+    "cica": _Method(
+        "cICA, paper",
+        lambda k, n_pcs, seed: ContrastiveICA(k, solver="paper", n_pcs=n_pcs, random_state=seed),
         _ranks,
     ),
     "joint": _Method(
@@ -77,7 +90,7 @@ METHODS: dict[str, _Method] = {
         lambda k, n_pcs, seed: ContrastiveICA(
             k, solver="subspace", projection="filter", n_pcs=n_pcs, random_state=seed
         ),
-        lambda model: f"{model.n_foreground_} of {model.n_pcs_} dimensions",
+        _dimension,
     ),
     "proportional": _Method(
         "proportional cICA",
@@ -117,7 +130,8 @@ class MethodResult:
     model : estimator or None
         Fitted; ``None``, like the arrays below, where the method failed.
     contrast_ratio : ndarray of shape (n_components,) or None
-        k(b): variance along each pattern in the foreground over that in the background.
+        k(b): variance along each pattern in the foreground over that in the background; of
+        `ContrastiveICA` in a contrast subspace k(f), along its filters and with a shift of the mean.
     scores, background_scores : ndarray of shape (n_rows, n_components) or None
         Of the rows of both datasets.
     silhouette : float or None
@@ -147,7 +161,8 @@ class MethodResult:
         """Method, choice and numbers in three short lines; a silhouette is marked as using labels."""
         if self.contrast_ratio is None:
             return f"{self.name}\nfailed"
-        found = "k(b) " + ", ".join(f"{ratio:.3g}" for ratio in self.contrast_ratio[:2])
+        along = "k(f)" if getattr(self.model, "solver_", "") == "subspace" else "k(b)"
+        found = f"{along} " + ", ".join(f"{ratio:.3g}" for ratio in self.contrast_ratio[:2])
         if self.silhouette is not None:
             found += f"; silhouette {self.silhouette:.2f} (labels)"
         return f"{self.name}\n{self.choice}\n{found}"
@@ -244,8 +259,9 @@ def compare_methods(
     n_components : int, default=2
         Patterns of each method to keep, and scores that the silhouette is computed on.
     methods : sequence of str, optional
-        Short names, of "cica", "joint", "subspace" (`ContrastiveICA` and its solvers), "proportional",
-        "cpca" (`ContrastivePCA` with automatic α), "pcpca" (`ProbabilisticContrastivePCA`), "gcpca"
+        Short names, of "auto" (`ContrastiveICA` as it is), "cica" (its solver "paper", Algorithm 2),
+        "joint", "subspace" (its other solvers), "proportional" (`ProportionalContrastiveICA`), "cpca"
+        (`ContrastivePCA` with automatic α), "pcpca" (`ProbabilisticContrastivePCA`), "gcpca"
         (`GeneralizedContrastivePCA`), "ica" (`PlainICA`, by hierarchical tensor decomposition) and
         "pca" (`PlainPCA`); all by default.
     n_pcs : int, "auto" or None, default="auto"

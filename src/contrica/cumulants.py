@@ -11,7 +11,7 @@ Two ways to hold it: *packed*, the ``p(p+1)/2``-square flattening from one pass 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -24,7 +24,15 @@ from contrica.operators import PackedTensor, TensorOperator
 from contrica.symmetric import n_packed, pair_indices, svec
 from contrica.validation import check_choice, check_matrix, check_n_rows
 
-__all__ = ["CumulantOperator", "Cumulants", "Estimate", "Moments", "Storage", "cumulants"]
+__all__ = [
+    "CumulantOperator",
+    "Cumulants",
+    "Estimate",
+    "Moments",
+    "Storage",
+    "cumulants",
+    "pooled",
+]
 
 Estimate = Literal["plugin", "unbiased"]
 Storage = Literal["auto", "packed", "matrix-free"]
@@ -59,6 +67,35 @@ class Cumulants:
     def n_features(self) -> int:
         """Number of variables, p."""
         return self.mean.shape[0]
+
+
+def pooled(datasets: Sequence[Cumulants]) -> Cumulants:
+    """One dataset's cumulants to stand for several: the plain mean of each cumulant.
+
+    Every dataset counts the same, whatever its number of rows, and differences between their means
+    are not counted as variation.
+
+    Parameters
+    ----------
+    datasets : sequence of Cumulants
+
+    Returns
+    -------
+    Cumulants
+        With the rows of all.
+    """
+    if len(datasets) == 1:
+        return datasets[0]
+    share = 1 / len(datasets)
+    fourth = datasets[0].fourth * share
+    for part in datasets[1:]:
+        fourth = fourth + part.fourth * share
+    return Cumulants(
+        np.mean([part.mean for part in datasets], axis=0),
+        np.mean([part.covariance for part in datasets], axis=0),
+        fourth,
+        sum(part.n_samples for part in datasets),
+    )
 
 
 def _factors(n: int, estimate: Estimate) -> tuple[float, float, float]:

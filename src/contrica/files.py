@@ -27,6 +27,7 @@ from contrica.estimators import (
     ProbabilisticContrastivePCA,
     ProportionalContrastiveICA,
 )
+from contrica.selection import RankChoice
 from contrica.validation import DelicateDataWarning, warn_user
 
 __all__ = ["Table", "load", "output_file", "output_folder", "read_table", "save", "write_table"]
@@ -395,6 +396,7 @@ def save(model: Any, path: str | Path) -> None:
     check_is_fitted(model)
     parameters = {key: _plain(value) for key, value in model.get_params().items()}
     learnt = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    learnt = dict(_spread(learnt))
     arrays = {
         key: value.astype(str) if value.dtype == object else value
         for key, value in learnt.items()
@@ -404,6 +406,37 @@ def save(model: Any, path: str | Path) -> None:
     header = {"model": name, "version": __version__, "parameters": parameters, "learnt": numbers}
     with output_file(path, overwrite=True) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
+
+
+def _spread(learnt: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What was learnt, a choice of ranks as one entry for each of its fields."""
+    for key, value in learnt.items():
+        if isinstance(value, RankChoice):
+            yield from ((f"{key}.{field}", part) for field, part in value._asdict().items())
+        else:
+            yield key, value
+
+
+def _gathered(learnt: dict[str, Any]) -> dict[str, Any]:
+    """The reverse of `_spread`."""
+    fields = {key: value for key, value in learnt.items() if "." in key}
+    whole = {key: value for key, value in learnt.items() if key not in fields}
+    for name in dict.fromkeys(key.partition(".")[0] for key in fields):
+        whole[name] = RankChoice(*(fields[f"{name}.{field}"] for field in RankChoice._fields))
+    return whole
+
+
+def _older(name: str, parameters: dict[str, Any], learnt: dict[str, Any]) -> dict[str, Any]:
+    """What a file lacks that was written before there was a choice of solvers."""
+    if name != ContrastiveICA.__name__ or "solver_" in learnt:
+        return {}
+    ratio = learnt["contrast_ratio_"]
+    return {
+        "solver_": "plain" if np.isnan(ratio).all() else parameters["solver"],
+        "reason_": "saved by an earlier version, which did not choose",
+        "rank_choice_": None,
+        "pattern_scores_": np.full(ratio.shape, np.nan),
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -434,11 +467,16 @@ def load(path: str | Path) -> Any:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             header = json.loads(str(stored["header"]))
             arrays = {key: stored[key] for key in stored.files if key != "header"}
-        model = _MODELS[header["model"]](**header["parameters"])
+        name, parameters = header["model"], header["parameters"]
+        if name == ContrastiveICA.__name__:
+            parameters.setdefault("solver", "paper")  # the only one there was
+        model = _MODELS[name](**parameters)
+        learnt = _gathered({**header["learnt"], **arrays})
+        learnt |= _older(name, parameters, learnt)
     except _NO_MODEL as error:
         raise ValueError(
             f"{path} is not a model saved by contrica {__version__} or an earlier version."
         ) from error
-    for key, value in {**header["learnt"], **arrays}.items():
+    for key, value in learnt.items():
         setattr(model, key, value.astype(object) if key == "feature_names_in_" else value)
     return model

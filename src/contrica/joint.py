@@ -16,6 +16,9 @@ which needs no more of a tensor than its product with three vectors: O(n p) for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +26,7 @@ from scipy.optimize import linear_sum_assignment, minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica.contrast import DEFLATIONS, Contrast, contrast_ratio
-from contrica.cumulants import Cumulants
+from contrica.cumulants import Cumulants, pooled
 from contrica.decompositions import Decomposition, htd, spm
 from contrica.eigen import few_threads
 from contrica.operators import Congruence, PackedTensor, RankOneSum, TensorOperator, relative_norm
@@ -34,7 +37,10 @@ from contrica.validation import check_count, check_scale, warn_user
 
 __all__ = [
     "JointFit",
+    "JointProblem",
+    "algorithm_2_starts",
     "contrast_mask",
+    "descend",
     "fit_weights",
     "joint_contrast",
     "joint_fit",
@@ -50,6 +56,8 @@ TRY_STEPS = 100
 ROUNDS = 6
 # Multiplications that tries beyond the first may cost in all: seconds of one core.
 BUDGET = 5e9
+# Standard errors by which a search must do better than a start from other knowledge.
+TRUST = 2.0
 
 
 class JointFit(NamedTuple):
@@ -78,19 +86,63 @@ class JointFit(NamedTuple):
     n_evaluations: int = 0
 
 
-def contrast_mask(n_background: int, n_foreground: int, n_backgrounds: int = 1) -> np.ndarray:
-    """Mask of cICA: the foreground first, with all patterns; then backgrounds with the first r.
+@dataclass(frozen=True)
+class JointProblem:
+    """Cumulants of a foreground and its backgrounds in coordinates that suit a joint fit.
+
+    Coordinates are whitened by the mean of the foreground's covariance and that of the backgrounds, so
+    that a fit does not depend on the units of the variables.
+
+    Attributes
+    ----------
+    fore : Cumulants
+    backs : tuple of Cumulants
+    tensors : tuple of TensorOperator
+        Fourth cumulants in whitened coordinates, the foreground's first.
+    whiten, colour : ndarray of shape (p, k)
+        Rows times ``whiten`` are whitened; ``colour`` times a vector brings it back.
+    """
+
+    fore: Cumulants
+    backs: tuple[Cumulants, ...]
+    tensors: tuple[TensorOperator, ...]
+    whiten: np.ndarray
+    colour: np.ndarray
+
+    @classmethod
+    def of(cls, fore: Cumulants, *backs: Cumulants) -> JointProblem:
+        """Whiten the cumulants of a foreground and of one or more backgrounds."""
+        whiten, colour = whitening((fore.covariance + pooled(backs).covariance) / 2)
+        tensors = tuple(_in_coordinates(part.fourth, whiten) for part in (fore, *backs))
+        return cls(fore, backs, tensors, whiten, colour)
+
+    @property
+    def background(self) -> TensorOperator:
+        """κ₄ of the background; of several, the sum of each over its norm."""
+        first, *others = self.tensors[1:]
+        if not others:
+            return first
+        whole = first * (1 / np.sqrt(first.squared_norm()))
+        for tensor in others:
+            whole = whole + tensor * (1 / np.sqrt(tensor.squared_norm()))
+        return whole
+
+
+def contrast_mask(
+    n_background: int, n_foreground: int, n_backgrounds: int = 1, n_foregrounds: int = 1
+) -> np.ndarray:
+    """Mask of cICA: foregrounds first, with all patterns; then backgrounds with the first r.
 
     Parameters
     ----------
     n_background, n_foreground : int
         r and ℓ.
-    n_backgrounds : int
-        Background datasets, which share their patterns.
+    n_backgrounds, n_foregrounds : int
+        Datasets of either kind, which share their patterns and have weights of their own.
 
     Returns
     -------
-    ndarray of bool, shape (1 + n_backgrounds, r + ℓ)
+    ndarray of bool, shape (n_foregrounds + n_backgrounds, r + ℓ)
 
     Examples
     --------
@@ -98,8 +150,8 @@ def contrast_mask(n_background: int, n_foreground: int, n_backgrounds: int = 1) 
     array([[ True,  True,  True],
            [ True, False, False]])
     """
-    mask = np.ones((1 + n_backgrounds, n_background + n_foreground), dtype=bool)
-    mask[1:, n_background:] = False
+    mask = np.ones((n_foregrounds + n_backgrounds, n_background + n_foreground), dtype=bool)
+    mask[n_foregrounds:, n_background:] = False
     return mask
 
 
@@ -166,14 +218,14 @@ def objective_and_gradient(
     return float(objective), gradient, weights
 
 
-def _descend(
+def descend(
     tensors: Sequence[TensorOperator],
     start: np.ndarray,
     mask: np.ndarray,
     max_iter: int,
     tol: float,
 ) -> JointFit:
-    """L-BFGS from one start; says nothing of convergence."""
+    """As `joint_fit`, from checked input, and says nothing of convergence."""
     p, k = start.shape
     norms = [tensor.squared_norm() for tensor in tensors]
 
@@ -249,7 +301,7 @@ def joint_fit(
     check_count("max_iter", max_iter)
     check_scale("tol", tol)
     _refuse_nothing(tensors)
-    fit = _descend(tensors, start, mask, max_iter, tol)
+    fit = descend(tensors, start, mask, max_iter, tol)
     if fit.n_iter >= max_iter and fit.gradient_norm > tol:
         warn_user(
             f"the joint fit stopped after max_iter={max_iter} steps with a gradient of "
@@ -297,6 +349,7 @@ def joint_search(
     starts: Iterable[np.ndarray],
     mask: np.ndarray,
     *,
+    trusted: np.ndarray | None = None,
     max_iter: int = 300,
     tol: float = 1e-6,
 ) -> JointFit:
@@ -312,12 +365,20 @@ def joint_search(
     Such tries end when they have cost as much as a fixed number of multiplications: small problems
     are searched thoroughly, and large ones, with hundreds of patterns, hardly beyond the first start.
 
+    A start that comes from other knowledge than these tensors is *trusted*: the minimum it leads to is
+    the answer, unless the search finds one that lies lower by more than chance gives. Of two minima
+    that differ by δ in an objective of J, the difference has a standard error of about
+    ``2 √(δ J / D)`` where all ``D = C(p+3, 4)`` entries of a tensor are equally noisy, so that δ must
+    exceed ``16 J / D``, two of them, or half of J where that is less.
+
     Parameters
     ----------
     tensors : sequence of TensorOperator
     starts : iterable of ndarray of shape (p, k)
         Drawn as long as the budget lasts.
     mask : ndarray of bool, shape (n_datasets, k)
+    trusted : ndarray of shape (p, k), optional
+        A start, see above.
     max_iter, tol
         As of `joint_fit`.
 
@@ -327,7 +388,10 @@ def joint_search(
     """
     _refuse_nothing(tensors)
     search = _Search(tensors, mask, max_iter, tol)
+    home = None if trusted is None else search.attempt(trusted, mask)
     for start in starts:
+        if home is not None and not search.may_go_on():
+            break
         found = search.descend(start)
         if search.may_go_on():
             search.with_new_roles(found)
@@ -337,8 +401,14 @@ def joint_search(
         if not search.may_go_on() or not search.with_a_swap():
             break
         search.with_new_roles(search.best)
+    best = search.best
+    if home is not None:
+        entries = comb(tensors[0].n_features + 3, 4)
+        share = max(1 - 4 * TRUST**2 / entries, 0.5)
+        if best is None or best.objective > share * home.objective:
+            best = home
     # the tries do not warn; the answer does
-    return joint_fit(tensors, search.best.vectors, mask, max_iter=max_iter, tol=tol)
+    return joint_fit(tensors, best.vectors, mask, max_iter=max_iter, tol=tol)
 
 
 class _Search:
@@ -359,7 +429,7 @@ class _Search:
 
     def attempt(self, start: np.ndarray, mask: np.ndarray) -> JointFit:
         """A few steps under some mask, paid for."""
-        fit = _descend(self.tensors, start, mask, self.steps, self.tol)
+        fit = descend(self.tensors, start, mask, self.steps, self.tol)
         self.spent += self.price * fit.n_evaluations
         return fit
 
@@ -414,34 +484,48 @@ def _swaps(
 
 def joint_contrast(
     fore: Cumulants,
-    back: Cumulants,
+    back: Cumulants | Sequence[Cumulants],
     n_background: int,
     n_foreground: int,
     *,
     rng: np.random.Generator,
+    guess: np.ndarray | None = None,
+    known: np.ndarray | None = None,
+    problem: JointProblem | None = None,
     max_iter: int = 300,
     tol: float = 1e-6,
 ) -> Contrast:
     """Contrastive ICA with all patterns fitted together, started from Algorithm 2.
 
-    Coordinates are whitened by the mean of both covariances, so that the result does not depend on
-    the units of the variables. The starts are those of Algorithm 2 there, for three estimators of its
-    Step 2; `joint_search` does the rest. The patterns of the foreground change those of the background
-    as well, which Algorithm 2 finds from the background alone.
+    Coordinates are whitened (`JointProblem`). The starts are those of Algorithm 2 there, for three
+    estimators of its Step 2; `joint_search` does the rest. The patterns of the foreground change those of
+    the background as well, which Algorithm 2 finds from the background alone. With several
+    backgrounds each has weights of its own for the patterns they share.
 
     Parameters
     ----------
-    fore, back : Cumulants
+    fore : Cumulants
+    back : Cumulants or sequence of Cumulants
+        Of the background, or of several.
     n_background, n_foreground : int
         r and ℓ.
     rng : numpy.random.Generator
         Source of the subspace power method's starts.
+    guess : ndarray of shape (p, m), optional
+        Foreground patterns found by other means, such as `contrica.subspace.subspace_ica`: a trusted
+        start (`joint_search`).
+    known : ndarray of shape (k, m), optional
+        Patterns of both datasets in whitened coordinates, the background's r first: a further start,
+        which spares the subspace power method.
+    problem : JointProblem, optional
+        The same data in whitened coordinates, where that is at hand.
     max_iter, tol
         As of `joint_fit`.
 
     Returns
     -------
     Contrast
+        The background's weights are those in the first background.
 
     Examples
     --------
@@ -456,21 +540,33 @@ def joint_contrast(
     True
     """
     check_ranks(n_background, n_foreground, fore.n_features)
-    whiten, colour = whitening((fore.covariance + back.covariance) / 2)
-    held = whiten.shape[1]
+    backs = (back,) if isinstance(back, Cumulants) else tuple(back)
+    problem = JointProblem.of(fore, *backs) if problem is None else problem
+    colour, held = problem.colour, problem.whiten.shape[1]
     if n_background + n_foreground > n_packed(held):
         raise ValueError(
             f"n_background={n_background} and n_foreground={n_foreground} patterns are too many: the "
             f"data vary in {held} of {fore.n_features} directions only, which leaves room for "
             f"{n_packed(held)}. Lower one of the two."
         )
-    x, y = (_in_coordinates(part.fourth, whiten) for part in (fore, back))
-    known = spm(y, n_background, rng=rng).vectors
-    r = known.shape[1]  # a tensor of lower rank has fewer
-    starts = _starts(x, known, n_foreground)
-    mask = contrast_mask(r, n_foreground)
-    with few_threads(whiten.shape[1]):
-        fit = joint_search([x, y], starts, mask, max_iter=max_iter, tol=tol)
+    x = problem.tensors[0]
+    if known is None:
+        shared = spm(problem.background, n_background, rng=rng).vectors
+    else:
+        shared = known[:, :n_background]
+    r = shared.shape[1]  # a tensor of lower rank has fewer
+    starts: Iterable[np.ndarray] = _starts(x, shared, n_foreground)
+    if known is not None:
+        starts = chain([_filled(problem, known, r, r + n_foreground)], starts)
+    trusted = None
+    if guess is not None:
+        inside = problem.whiten.T @ guess[:, :n_foreground]
+        trusted = _filled(problem, np.column_stack([shared, inside]), r, r + n_foreground)
+    mask = contrast_mask(r, n_foreground, len(backs))
+    with few_threads(held):
+        fit = joint_search(
+            problem.tensors, starts, mask, trusted=trusted, max_iter=max_iter, tol=tol
+        )
     vectors = colour @ fit.vectors
     lengths = np.linalg.norm(vectors, axis=0)
     vectors, weights = fix_signs(vectors / lengths), fit.weights * lengths**4
@@ -478,7 +574,7 @@ def joint_contrast(
     last = r + np.argsort(-np.abs(weights[0, r:]), kind="stable")
     background = Decomposition(weights[1, first], vectors[:, first], fit.n_iter)
     foreground = Decomposition(weights[0, last], vectors[:, last], fit.n_iter)
-    ratio = contrast_ratio(foreground.vectors, fore, back)
+    ratio = contrast_ratio(foreground.vectors, fore, pooled(backs))
     residual = relative_norm(fore.fourth - RankOneSum(weights[0], vectors), fore.fourth)
     return Contrast(background, weights[0, first], foreground, ratio, residual)
 
@@ -487,6 +583,28 @@ def _in_coordinates(tensor: TensorOperator, axes: np.ndarray) -> TensorOperator:
     seen = Congruence(tensor, axes)
     # written out once where the tensor is; contracted on demand where it is too large for that
     return PackedTensor(seen.flatten(), axes.shape[1]) if isinstance(tensor, PackedTensor) else seen
+
+
+def algorithm_2_starts(
+    problem: JointProblem, n_background: int, n_foreground: int, *, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """All patterns that Algorithm 2 finds in whitened coordinates, for three estimators of Step 2.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    n_background, n_foreground : int
+        r and ℓ.
+    rng : numpy.random.Generator
+        Source of the subspace power method's starts.
+
+    Yields
+    ------
+    ndarray of shape (k, r + l)
+        The background's patterns first.
+    """
+    shared = spm(problem.background, n_background, rng=rng).vectors
+    yield from _starts(problem.tensors[0], shared, n_foreground)
 
 
 def _starts(
@@ -498,3 +616,15 @@ def _starts(
         shared = DEFLATIONS[deflation](fore, background, rank)
         rest = fore - RankOneSum(shared, background)
         yield np.column_stack([background, htd(rest, n_foreground, tie_gap=0.0).vectors])
+
+
+def _filled(problem: JointProblem, vectors: np.ndarray, r: int, count: int) -> np.ndarray:
+    """Unit vectors, the first r of the background; what the foreground has left makes up the number."""
+    vectors = vectors / np.linalg.norm(vectors, axis=0)
+    missing = count - vectors.shape[1]
+    if missing <= 0:
+        return vectors[:, :count]
+    x = problem.tensors[0]
+    weights = fit_weights([x], vectors, np.ones((1, vectors.shape[1]), dtype=bool))
+    rest = x - RankOneSum(weights[0], vectors)
+    return np.column_stack([vectors, htd(rest, missing, tie_gap=0.0).vectors])

@@ -9,6 +9,7 @@ dimensions, independent sources are sought with a contrast that outliers do not 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from contrica.validation import PatternWarning, check_count, check_n_rows, warn_
 
 __all__ = ["SubspaceFit", "choose_dimension", "contrast_axes", "subspace_ica"]
 
-N_PERMUTATIONS = 20
+N_PERMUTATIONS = 40
 
 
 class SubspaceFit(NamedTuple):
@@ -35,9 +36,11 @@ class SubspaceFit(NamedTuple):
     foreground : Decomposition
         Patterns ``Σ_x f / ‖Σ_x f‖`` of the filters f, and their weights in κ₄(x).
     ratio : ndarray of shape (d,)
-        Variance of each source, ``fᵀx``, in the foreground over that in the background: k(f). Along the
-        patterns it would count all else that varies there, which for patterns far from orthogonal
-        is most of it.
+        What each source, ``fᵀx``, does in the foreground over what it does in the background: its mean
+        square about the background's mean over the background's variance, k(f). A source that is
+        present in all of the foreground and absent from the background shifts the mean, which a ratio
+        of variances would miss. Along the patterns a ratio would count all else that varies there,
+        which for patterns far from orthogonal is most of it.
     n_iter : int
     """
 
@@ -79,9 +82,9 @@ def contrast_axes(
     >>> contrast_axes(np.diag([1.0, 8.0]), np.eye(2), 10**9)[0].round(6)
     array([8., 1.])
     """
-    ridge = _ridge(back, n_background_samples)
-    # a background that does not vary at all leaves the order to the foreground
-    floor = (ridge or np.finfo(float).eps * np.trace(fore)) * np.eye(len(back))
+    # a background that does not vary, to rounding, leaves the order to the foreground
+    rounding = len(fore) * np.finfo(float).eps * np.trace(fore)
+    floor = max(_ridge(back, n_background_samples), rounding) * np.eye(len(back))
     ratios, axes = eigh(fore, back + floor)
     return ratios[::-1], axes[:, ::-1]
 
@@ -96,9 +99,11 @@ def choose_dimension(
     """How many contrast directions are larger than rows dealt out at random would give.
 
     Rows of both datasets, each about its mean, are dealt anew into two sets of the same sizes; the
-    largest ratio of each deal is what no contrast gives. Directions are counted that exceed all of
-    these, which chance alone does with probability ``1 / (n_permutations + 1)``. Rows that depend on
-    one another, such as cells of one donor, make the count too large.
+    largest ratio of each deal is what no contrast gives. Directions that exceed the mean of these by
+    four of their standard deviations count, and those that do not exceed it by two do not. Where there
+    are directions in between, the count stops at the widest gap, in ratio, between two that follow one
+    another, so that it does not hang on the deals. Rows that depend on one another, such as cells of
+    one donor, make the count too large.
 
     Parameters
     ----------
@@ -112,19 +117,26 @@ def choose_dimension(
     -------
     int
     """
-    check_count("n_permutations", n_permutations)
+    check_count("n_permutations", n_permutations, least=2)
     n, m = len(X), len(background)
     check_n_rows(min(n, m), 2, "a contrast subspace")
     rows = np.vstack([X - X.mean(axis=0), background - background.mean(axis=0)])
-    whole = rows.T @ rows
-    seen = rows[:n].T @ rows[:n]
-    largest = 0.0
+    seen, unseen = rows[:n].T @ rows[:n], rows[n:].T @ rows[n:]
+    whole = seen + unseen
+    largest = []
     for _ in range(n_permutations):
         dealt = rows[rng.permutation(n + m)[:n]]
         part = dealt.T @ dealt
-        largest = max(largest, contrast_axes(part / n, (whole - part) / m, m)[0][0])
-    ratios = contrast_axes(seen / n, (whole - seen) / m, m)[0]
-    return int(np.sum(ratios > largest))
+        largest.append(contrast_axes(part / n, (whole - part) / m, m)[0][0])
+    ratios = contrast_axes(seen / n, unseen / m, m)[0]
+    chance, spread = np.mean(largest), np.std(largest, ddof=1)
+    surely, perhaps = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
+    if surely == perhaps:
+        return surely
+    # ratio k_i / k_(i+1) for each count i in question; before the first and after the last stands chance
+    around = np.concatenate([[chance + 4 * spread], ratios, [chance]])
+    counts = np.arange(surely, perhaps + 1)
+    return int(counts[np.argmax(around[counts] / around[counts + 1])])
 
 
 def subspace_ica(
@@ -133,6 +145,7 @@ def subspace_ica(
     X: np.ndarray,
     n_dimensions: int,
     *,
+    warn: bool = True,
     max_iter: int = 1000,
     tol: float = 1e-5,
 ) -> SubspaceFit:
@@ -149,6 +162,8 @@ def subspace_ica(
         The foreground's rows, in the same coordinates.
     n_dimensions : int
         d, at most p.
+    warn : bool
+        Whether to warn where FastICA has not converged, or the foreground varies in fewer directions.
     max_iter, tol
         Of FastICA.
 
@@ -185,32 +200,35 @@ def subspace_ica(
         raise ValueError("the foreground does not vary. There is nothing to separate.")
     if not varies.all():
         d = int(varies.sum())
-        warn_user(
-            f"the foreground varies in {d} directions of the contrast subspace only, so that many "
-            "patterns are sought. Lower n_foreground.",
-            PatternWarning,
-        )
+        if warn:
+            warn_user(
+                f"the foreground varies in {d} directions of the contrast subspace only, so that many "
+                "patterns are sought. Lower n_foreground.",
+                PatternWarning,
+            )
     whiten = inside @ (rotation[:, varies] / np.sqrt(values[varies]))
     start = jade(Congruence(fore.fourth, whiten), d, tol=1e-3).vectors  # only a start
-    filters, n_iter = _log_cosh((X - fore.mean) @ whiten, start, max_iter, tol)
+    filters, n_iter = _log_cosh((X - fore.mean) @ whiten, start, max_iter, tol, warn)
     filters = whiten @ filters
     patterns = fore.covariance @ filters
     # a source of unit variance with fourth cumulant c adds c · (Σf)^{⊗4}
     found = canonical(fore.fourth.coefficients(filters), patterns, n_iter)
     again = np.linalg.pinv(fore.covariance, hermitian=True) @ found.vectors  # in its order
-    ratio = contrast_ratio(again / np.linalg.norm(again, axis=0), fore, back)
-    return SubspaceFit(found, ratio, n_iter)
+    again = again / np.linalg.norm(again, axis=0)
+    shift = fore.mean - back.mean
+    energy = replace(fore, covariance=fore.covariance + np.outer(shift, shift))
+    return SubspaceFit(found, contrast_ratio(again, energy, back), n_iter)
 
 
 def _log_cosh(
-    whitened: np.ndarray, start: np.ndarray, max_iter: int, tol: float
+    whitened: np.ndarray, start: np.ndarray, max_iter: int, tol: float, warn: bool
 ) -> tuple[np.ndarray, int]:
     """Orthonormal filters, as columns, that FastICA reaches from a start."""
     model = FastICA(whiten=False, fun="logcosh", w_init=start.T.copy(), max_iter=max_iter, tol=tol)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(whitened)
-    if model.n_iter_ >= max_iter:
+    if warn and model.n_iter_ >= max_iter:
         warn_user(
             f"FastICA in the contrast subspace did not reach tol={tol:.2g} in {max_iter} steps. Set "
             "n_foreground, the dimension of the subspace, lower.",

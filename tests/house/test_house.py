@@ -25,6 +25,7 @@ LAYERS = [
     {"eigen"},
     {"decompositions"},
     {"ranks", "contrast", "joint", "subspace"},
+    {"significance", "selection"},
     {"estimators"},
     {"datasets", "files"},
     {"compare"},

@@ -212,6 +212,25 @@ def _recipe(
     return {"foreground": fore, "background": back, "feature_names": gene_names[kept]}
 
 
+def _normalised(
+    counts: sparse.csr_array,
+    totals: np.ndarray,
+    foreground: np.ndarray,
+    background: np.ndarray,
+    gene_names: np.ndarray,
+    n_genes: int,
+) -> dict[str, np.ndarray]:
+    """Counts scaled to 10⁴ in a cell, logged; the genes of largest variance over all cells."""
+    check_count("n_genes", n_genes)
+    values = sparse.csr_array(counts.multiply(1e4 / totals[:, None])).log1p()
+    used = values[foreground | background]
+    mean = np.asarray(used.mean(axis=0)).ravel()
+    variance = np.asarray((used**2).mean(axis=0)).ravel() - mean**2
+    kept = np.argsort(-variance, kind="stable")[:n_genes]
+    fore, back = (values[rows][:, kept].toarray() for rows in (foreground, background))
+    return {"foreground": fore, "background": back, "feature_names": gene_names[kept]}
+
+
 def _most_dispersed(values: sparse.csr_array, count: int) -> np.ndarray:
     """Columns of largest variance over mean, by decreasing dispersion."""
     mean = np.asarray(values.mean(axis=0)).ravel()
@@ -273,18 +292,24 @@ def load_transplant_part(folder: str | Path | None = None) -> Bunch:
     )
 
 
-def load_kang(folder: str | Path | None = None, *, n_genes: int = 500) -> Bunch:
+def load_kang(
+    folder: str | Path | None = None, *, design: str = "donors", n_genes: int = 500
+) -> Bunch:
     """Blood cells of eight donors, with and without interferon-β (Kang et al. 2018).
 
-    Foreground: control and stimulated cells of donors 101, 107, 1015 and 1016, with the condition as
-    label. Background: control cells of the other four donors. Doublets are left out. Counts are treated
-    as in `load_transplant`.
+    "donors": the foreground is control and stimulated cells of donors 101, 107, 1015 and 1016, with the
+    condition as label, the background control cells of the other four donors, and counts are treated as
+    in `load_transplant`. "condition": stimulated cells against control cells of all donors; counts are
+    scaled to 10⁴ in a cell and logged, as is usual, the genes of largest variance are kept, and
+    nothing is standardised. Doublets are left out.
 
     Parameters
     ----------
     folder : path, optional
         Data folder that holds ``scrna_kang_ifnb/kang_hvg3000_counts.npz``: counts in compressed rows
-        (``data``, ``indices``, ``indptr``, ``shape``), ``gene``, ``condition`` (ctrl, stim), ``donor``.
+        (``data``, ``indices``, ``indptr``, ``shape``), ``gene``, ``condition`` (ctrl, stim), ``donor``;
+        for "condition" also ``total_umi``, the counts of each cell over all genes.
+    design : {"donors", "condition"}
     n_genes : int
 
     Returns
@@ -292,6 +317,7 @@ def load_kang(folder: str | Path | None = None, *, n_genes: int = 500) -> Bunch:
     Bunch
         As `load_transplant`, with labels 0 control, 1 stimulated, and ``samples`` the donors.
     """
+    check_choice("design", design, ("donors", "condition"))
     path = find_file(
         folder,
         "scrna_kang_ifnb/kang_hvg3000_counts.npz",
@@ -303,16 +329,23 @@ def load_kang(folder: str | Path | None = None, *, n_genes: int = 500) -> Bunch:
             parts = (stored["data"].astype(float), stored["indices"], stored["indptr"])
             counts = sparse.csr_array(parts, shape=tuple(stored["shape"]))
             names, condition, donor = stored["gene"], stored["condition"], stored["donor"]
-        chosen = np.isin(donor, STIMULATED_DONORS)
-        others = ~chosen & (donor != "DBL") & (condition == "ctrl")
+            if design == "condition":
+                totals = stored["total_umi"].astype(float)
+        chosen, single = np.isin(donor, STIMULATED_DONORS), donor != "DBL"
+        others = ~chosen & single & (condition == "ctrl")
         _check_sizes(path, counts[chosen], counts[others], condition[chosen] == "stim")
     except UNREADABLE as error:
         raise ValueError(
             f"{path} does not hold the stimulated blood cells: {error}. It needs arrays data, indices, "
-            "indptr, shape, gene, condition (ctrl, stim) and donor."
+            "indptr, shape, gene, condition (ctrl, stim), donor and, with design condition, total_umi."
         ) from error
+    if design == "condition":
+        chosen, others = single & (condition == "stim"), single & (condition == "ctrl")
+        found = _normalised(counts, totals, chosen, others, names, n_genes)
+    else:
+        found = _recipe(counts, chosen, others, names, n_genes)
     return Bunch(
-        **_recipe(counts, chosen, others, names, n_genes),
+        **found,
         labels=(condition[chosen] == "stim").astype(int),
         label_names=["control", "stimulated"],
         samples=donor[chosen],

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from sklearn.utils import Bunch
 
 from contrica.validation import check_choice, check_count
 
 __all__ = ["make_four_clusters", "make_synthetic"]
+
+
+SOURCES = ("exponential", "laplace", "uniform", "student_t", "mixed", "gaussian")
 
 
 def _unit_columns(matrix: np.ndarray) -> np.ndarray:
@@ -21,6 +26,7 @@ def make_synthetic(
     n_background: int | None = None,
     orthonormal: bool = True,
     proportional: bool = False,
+    sources: str = "exponential",
     random_state: int | np.random.Generator | None = None,
 ) -> Bunch:
     """The paper's design for the recovery of B (Appendix `app: synthetic`).
@@ -28,7 +34,8 @@ def make_synthetic(
     ``A`` has random unit columns, ``B`` has ``p − 1`` columns, orthonormal by default. All sources
     are exponential: of scale 2 and 1.5 in turn for s; 2 and 1 in turn for z, 1 and 2 in turn for z′
     (the strengths swap between background and foreground). With ``proportional`` all z and z′ have
-    scale 1.
+    scale 1. Other distributions of the sources have variance 1 before they are scaled, as the
+    exponential has.
 
     Parameters
     ----------
@@ -42,6 +49,11 @@ def make_synthetic(
         Whether the columns of B are orthonormal, or random unit vectors.
     proportional : bool
         z′ distributed as z, so that γ = 1.
+    sources : {"exponential", "laplace", "uniform", "student_t", "mixed", "gaussian"}
+        Their distribution. "student_t" has 5 degrees of freedom: its eighth moment, and so the variance
+        of a fourth cumulant, is infinite. "mixed" alternates exponential and uniform sources, of
+        kurtosis 6 and -1.2. With "gaussian" only the salient sources are Gaussian and everything
+        else is exponential: they vary, but κ₄ does not see them.
     random_state : int, Generator or None
 
     Returns
@@ -55,6 +67,7 @@ def make_synthetic(
     >>> make_synthetic(4, n_samples=10, random_state=0).B.shape
     (4, 3)
     """
+    check_choice("sources", sources, SOURCES)
     rng = np.random.default_rng(random_state)
     p = check_count("n_features", n_features, least=2)
     n = check_count("n_samples", n_samples)
@@ -66,10 +79,27 @@ def make_synthetic(
     odd = np.arange(max(r, p)) % 2 == 0
     z_scale = np.ones(r) if proportional else np.where(odd[:r], 2.0, 1.0)
     shared_scale = np.ones(r) if proportional else np.where(odd[:r], 1.0, 2.0)
-    sources = rng.exponential(size=(n, p - 1)) * np.where(odd[: p - 1], 2.0, 1.5)
-    foreground = (rng.exponential(size=(n, r)) * shared_scale) @ A.T + sources @ B.T
-    background = (rng.exponential(size=(n, r)) * z_scale) @ A.T
-    return Bunch(foreground=foreground, background=background, A=A, B=B, salient_sources=sources)
+    salient = _draw(rng, sources, (n, p - 1)) * np.where(odd[: p - 1], 2.0, 1.5)
+    shared = "exponential" if sources == "gaussian" else sources
+    foreground = (_draw(rng, shared, (n, r)) * shared_scale) @ A.T + salient @ B.T
+    background = (_draw(rng, shared, (n, r)) * z_scale) @ A.T
+    return Bunch(foreground=foreground, background=background, A=A, B=B, salient_sources=salient)
+
+
+def _draw(rng: np.random.Generator, sources: str, shape: tuple[int, int]) -> np.ndarray:
+    """Independent sources of variance one."""
+    if sources == "mixed":
+        first, second = _draw(rng, "exponential", shape), _draw(rng, "uniform", shape)
+        # in pairs, since the scales alternate one by one
+        return np.where(np.arange(shape[1]) // 2 % 2 == 0, first, second)
+    draws: dict[str, Callable[[], np.ndarray]] = {
+        "exponential": lambda: rng.exponential(size=shape),
+        "laplace": lambda: rng.laplace(scale=0.5**0.5, size=shape),
+        "uniform": lambda: rng.uniform(-(3**0.5), 3**0.5, size=shape),
+        "student_t": lambda: rng.standard_t(5, size=shape) * 0.6**0.5,
+        "gaussian": lambda: rng.standard_normal(shape),
+    }
+    return draws[sources]()
 
 
 # Appendix `app: algorithm choice`

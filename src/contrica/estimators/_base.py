@@ -16,7 +16,7 @@ from contrica.decompositions import Decomposition, htd
 from contrica.eigen import few_threads
 from contrica.estimators._background import Background
 from contrica.operators import relative_norm
-from contrica.projection import common_basis, project_cumulants
+from contrica.projection import CUMULANTS, common_basis, project_rows
 from contrica.ranks import Ranks, choose_ranks
 from contrica.symmetric import fix_signs, n_packed
 from contrica.validation import (
@@ -46,6 +46,16 @@ class Separation(NamedTuple):
     ratio: np.ndarray
     residual: float
     n_iter: int
+    # whether the data are sure of a pattern, and its score, where that was asked; doubtful ones come last
+    sure: np.ndarray | None = None
+    scores: np.ndarray | None = None
+
+    def order(self) -> np.ndarray:
+        """Patterns by decreasing contrast ratio; NaN, no background, leaves the order by weight."""
+        by_ratio = np.argsort(-self.ratio, kind="stable")
+        if self.sure is None:
+            return by_ratio
+        return by_ratio[np.argsort(~self.sure[by_ratio], kind="stable")]
 
 
 class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -54,9 +64,11 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_components: int | None
     # What the method does without a background; None where it needs none, and so warns of nothing.
     _alone: ClassVar[str | None] = "plain ICA"
+    # Whether it takes several backgrounds.
+    _several: ClassVar[bool] = False
 
     @abstractmethod
-    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
+    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
         """Learn ``components_``, ``contrast_ratio_`` and what is the method's own."""
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
@@ -68,8 +80,9 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Foreground; a data frame's column names are kept and compared.
         y : Ignored
             Present for scikit-learn's convention.
-        background : array-like of shape (n_background_samples, n_features) or Background
-            Background, over the same variables in the same order. Without one, nothing is
+        background : array-like of shape (n_background_samples, n_features), list of such, or Background
+            Background, over the same variables in the same order; several where the method takes
+            them, each of which has the shared patterns with weights of its own. Without one, nothing is
             contrasted: the method's case of one dataset is run, with a warning where it is meant
             for two. In cross-validation wrap it as ``Background(Y)``, or a background
             with as many rows as ``X`` is cut along with it; in a `Pipeline`, earlier steps transform
@@ -80,7 +93,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self : object
         """
         self._check_parameters()
-        X, background = self._check_data(X, background)
+        X, backgrounds = self._check_data(X, background)
         shape: tuple[int, ...] = getattr(y, "shape", ())
         if len(shape) == 2 and shape[1] == X.shape[1] > 1:
             warn_user(
@@ -89,36 +102,64 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 DelicateDataWarning,
             )
         self.mean_ = X.mean(axis=0)
-        self._fit(X, background)
+        self._fit(X, backgrounds)
         return self
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:
             check_count("n_components", self.n_components)
 
-    def _check_data(self, X: Any, background: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _check_data(self, X: Any, background: Any) -> tuple[np.ndarray, list[np.ndarray]]:
         names = _column_names(X)
         check_dataset(X, "X")
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if isinstance(background, Background):
             background = background.data
-        if background is None and self._alone is not None:
+        backgrounds = self._backgrounds(background)
+        if not backgrounds and self._alone is not None:
             warn_user(
                 f"no background was given, so nothing is contrasted: this is {self._alone} of X. "
                 "Pass fit(X, background=...).",
                 DelicateDataWarning,
             )
-        if background is not None:
-            columns = _column_names(background)
-            check_dataset(background, "background")
-            background = check_array(
-                background, dtype=np.float64, ensure_min_samples=2, input_name="background"
-            )
-            check_same_features(names, columns, X.shape[1], background.shape[1])
+        checked = []
+        for name, part in backgrounds.items():
+            columns = _column_names(part)
+            check_dataset(part, name)
+            part = check_array(part, dtype=np.float64, ensure_min_samples=2, input_name=name)
+            check_same_features(names, columns, X.shape[1], part.shape[1], other=name)
+            checked.append(part)
+        if checked:
             self._check_dimensions(X.shape[1])
-        check_variation(X, background)
-        warn_delicate(X, background, names)
-        return X, background
+        for part in checked or [None]:
+            check_variation(X, part)
+        warn_delicate(X, checked[0] if checked else None, names)
+        return X, checked
+
+    def _backgrounds(self, background: Any) -> dict[str, Any]:
+        """Backgrounds by the name that errors call them: none, one or several."""
+        if background is None:
+            return {}
+        listed = isinstance(background, list | tuple)
+        if listed and len(background) == 0:
+            raise ValueError(
+                "background is an empty list. Pass rows, or a list of several datasets."
+            )
+        tables = [len(getattr(part, "shape", ())) == 2 for part in background] if listed else []
+        if not any(tables):
+            return {"background": background}
+        if not all(tables):
+            wrong = tables.index(False)
+            raise ValueError(
+                f"background[{wrong}] has shape {np.shape(background[wrong])}, but each of several "
+                "backgrounds must be a table of rows by variables."
+            )
+        if not self._several and len(background) > 1:
+            raise ValueError(
+                f"{len(background)} backgrounds came, but {type(self).__name__} takes one. Stack them, "
+                'or use ContrastiveICA with solver "auto", "joint" or "subspace".'
+            )
+        return {f"background[{i}]": part for i, part in enumerate(background)}
 
     def _check_dimensions(self, n_features: int) -> None:
         n_pcs = getattr(self, "n_pcs", None)
@@ -192,7 +233,7 @@ class CovarianceTransformer(ContrastTransformer):
     ) -> np.ndarray:
         """Columns from the two covariances; also stores what is the method's own."""
 
-    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
+    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
         p = X.shape[1]
         wanted = p if self.n_components is None else self.n_components
         if wanted > p:
@@ -202,9 +243,7 @@ class CovarianceTransformer(ContrastTransformer):
                 PatternWarning,
             )
         # matrix-free: nothing of fourth order is computed
-        fore, *others = (
-            cumulants(rows, storage="matrix-free") for rows in (X, background) if rows is not None
-        )
+        fore, *others = (cumulants(rows, storage="matrix-free") for rows in (X, *backgrounds))
         back = others[0] if others else None
         vectors = self._directions(
             self._covariance(fore), None if back is None else self._covariance(back), min(wanted, p)
@@ -245,61 +284,65 @@ class BaseContrastive(ContrastTransformer):
         """As `_lift`, the largest entry over the variables positive."""
         return fix_signs(self._lift(vectors).T).T
 
-    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
-        datasets = [X] if background is None else [X, background]
+    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
+        datasets = [X, *backgrounds]
         self.basis_ = common_basis(datasets, self.n_pcs)
-        logger.info("cumulants of %s rows", " and ".join(str(len(rows)) for rows in datasets))
-        fore, *others = (
-            project_cumulants(rows, self.basis_, self.cumulant)  # type: ignore[arg-type]
-            for rows in datasets
-        )
+        logger.info("cumulants of %s rows", " and ".join(str(len(part)) for part in datasets))
+        estimate: Any = self.cumulant
+        rows = [project_rows(part, self.basis_, estimate) for part in datasets]
+        fore, *backs = (cumulants(part, _of_rows(estimate)) for part in rows)
         self.n_pcs_ = fore.n_features
-        back = others[0] if others else None
-        if back is not None and background is not None:
-            still = int(np.sum(np.ptp(background, axis=0) == 0)) if self.basis_ is None else 0
+        for back, part in zip(backs, backgrounds, strict=True):
+            still = int(np.sum(np.ptp(part, axis=0) == 0)) if self.basis_ is None else 0
             spectrum = np.linalg.eigvalsh(back.covariance)
             check_covariance_rank(spectrum, back.n_samples, still, "background")
         with few_threads(fore.n_features):
-            logger.info("choosing ranks")
-            ranks = self._choose_ranks(fore, back)
-            logger.info("separating patterns, r = %d and l = %d", *ranks)
-            if back is None:
-                found = self._plain_ica(fore, ranks)
-            else:
-                found = self._separate(fore, back, ranks)
+            found = self._solve(fore, backs, rows) if backs else self._plain_ica(fore)
         self._store(fore, found)
+
+    def _solve(self, fore: Cumulants, backs: list[Cumulants], rows: list[np.ndarray]) -> Separation:
+        """Choose ranks and separate; ``rows`` are those behind the cumulants, the foreground's first."""
+        return self._separate(fore, backs[0], self._choose_ranks(fore, backs[0]))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("cumulant", self.cumulant, ("plugin", "unbiased"))
+        check_choice("cumulant", self.cumulant, CUMULANTS)
         check_choice("projection", self.projection, ("pattern", "filter"))
         check_count("max_iter", self.max_iter)
         check_scale("tol", self.tol)
 
-    def _choose_ranks(self, fore: Cumulants, back: Cumulants | None) -> Ranks:
-        p = fore.n_features
+    def _given_ranks(self, n_features: int) -> tuple[int | None, int | None]:
+        """R and ℓ as the user gave them."""
         r, l = (  # noqa: E741 - the paper's ℓ
-            None if value is None else check_rank(value, p, name)
+            None if value is None else check_rank(value, n_features, name)
             for name, value in (
                 ("n_background", self.n_background),
                 ("n_foreground", self.n_foreground),
             )
         )
+        return r, l
+
+    def _choose_ranks(self, fore: Cumulants, back: Cumulants | None) -> Ranks:
+        logger.info("choosing ranks")
+        r, l = self._given_ranks(fore.n_features)  # noqa: E741
         ranks = choose_ranks(fore, back, l, r)
         self.n_background_, self.n_foreground_ = ranks
-        if ranks.n_foreground > 0:
-            return ranks
+        logger.info("separating patterns, r = %d and l = %d", *ranks)
+        return ranks if ranks.n_foreground > 0 else self._nothing_found(ranks, fore.n_features)
+
+    def _nothing_found(self, ranks: Ranks, n_features: int) -> Ranks:
+        """Warn, and look for what was asked for all the same."""
         warn_user(
             "nothing in the foreground's fourth cumulant stands out from the background's "
             "(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
             "noise, or set n_foreground.",
             PatternWarning,
         )
-        room = n_packed(p) - ranks.n_background
-        return ranks._replace(n_foreground=max(min(self.n_components or p, room), 1))
+        room = n_packed(n_features) - ranks.n_background
+        return ranks._replace(n_foreground=max(min(self.n_components or n_features, room), 1))
 
-    def _plain_ica(self, fore: Cumulants, ranks: Ranks) -> Separation:
-        found = htd(fore.fourth, ranks.n_foreground)
+    def _plain_ica(self, fore: Cumulants) -> Separation:
+        found = htd(fore.fourth, self._choose_ranks(fore, None).n_foreground)
         self.background_components_ = np.empty((0, self.n_features_in_))
         self.background_weights_ = self.shared_weights_ = np.empty(0)
         residual = relative_norm(fore.fourth - found.tensor(), fore.fourth)
@@ -314,8 +357,7 @@ class BaseContrastive(ContrastTransformer):
                 "sought: that many are returned. Raise n_foreground.",
                 PatternWarning,
             )
-        # NaN (no background) sorts last and stably: then the order by weight remains.
-        keep = np.argsort(-found.ratio, kind="stable")[:wanted]
+        keep = found.order()[:wanted]
         vectors = found.foreground.vectors[:, keep]
         self.components_ = self._lift_patterns(vectors)
         filters = self._lift(_filters(vectors, fore.covariance))
@@ -326,7 +368,7 @@ class BaseContrastive(ContrastTransformer):
         self.foreground_weights_ = found.foreground.weights[keep]
         self.residual_ = found.residual
         # the other solvers subtract nothing from this tensor as it stands
-        if found.residual > 1 and getattr(self, "solver", "paper") == "paper":
+        if found.residual > 1 and getattr(self, "solver_", "paper") == "paper":
             warn_user(
                 f"the patterns leave more of the foreground's fourth cumulant than there was (residual_ "
                 f"= {found.residual:.3g}): what was subtracted for the background was not there. Do not "
@@ -338,6 +380,11 @@ class BaseContrastive(ContrastTransformer):
     @property
     def _axes(self) -> np.ndarray:
         return self.components_ if self.projection == "pattern" else self.filters_
+
+
+def _of_rows(estimate: str) -> Any:
+    """The estimate for rows that have been drawn in where that was asked for."""
+    return "plugin" if estimate == "robust" else estimate
 
 
 def _filters(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:

@@ -1,20 +1,24 @@
-"""Contrastive ICA: Algorithm 2 of the paper behind scikit-learn's interface."""
+"""Contrastive ICA: Algorithm 2 of the paper, and better solvers, behind scikit-learn's interface."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+import warnings
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from contrica.contrast import DEFLATIONS, contrast
-from contrica.cumulants import Cumulants
+from contrica.contrast import DEFLATIONS, Contrast, contrast
+from contrica.cumulants import Cumulants, pooled
 from contrica.estimators._base import BaseContrastive, Separation
-from contrica.joint import joint_contrast
+from contrica.joint import JointFit, JointProblem, fit_weights, joint_contrast
 from contrica.operators import relative_norm
-from contrica.projection import common_basis, project_cumulants
-from contrica.ranks import Ranks
+from contrica.ranks import Ranks, choose_ranks
+from contrica.selection import LEVEL, RankChoice, choose_by_significance, searchable
+from contrica.significance import RowGroups, critical_score, weight_scores
 from contrica.subspace import choose_dimension, subspace_ica
+from contrica.symmetric import n_packed
 from contrica.validation import PatternWarning, check_choice, check_count, generator, warn_user
 
 __all__ = ["ContrastiveICA"]
@@ -23,6 +27,10 @@ logger = logging.getLogger("contrica")
 
 # the joint fit takes more steps than the subspace power method; max_iter counts where it is larger
 JOINT_STEPS = 300
+# A joint fit that leaves more than this of a fourth cumulant, by squared norm, does not describe it.
+MOST_LEFT = 0.5
+# Entries of all vectors together for which scores are worked out: the equations take half a gigabyte.
+MOST_JUDGED = 5000
 
 
 class ContrastiveICA(BaseContrastive):
@@ -31,35 +39,42 @@ class ContrastiveICA(BaseContrastive):
     The model is ``y = A z`` for the background and ``x = A z′ + B s`` for the foreground, with
     independent non-Gaussian sources. The columns of B are recovered from fourth cumulants, in which
     ``κ₄(y) = Σ λ_i a_i^{⊗4}`` and ``κ₄(x) = Σ λ′_i a_i^{⊗4} + Σ ν_j b_j^{⊗4}``, and ordered by contrast
-    ratio ``k(b) = bᵀκ₂(x)b / bᵀκ₂(y)b``. There is no contrast parameter to tune.
+    ratio ``k(b) = bᵀκ₂(x)b / bᵀκ₂(y)b``. There is no contrast parameter to tune. Both datasets should
+    be on one scale.
 
     Parameters
     ----------
     n_components : int or None, default=2
         Patterns to keep, those of largest contrast ratio; ``None`` keeps all ``n_foreground_``.
     n_background : int or None, default=None
-        r, the number of background patterns; ``None`` chooses it from the eigenvalues.
+        r, the number of background patterns; ``None`` chooses it from the data.
     n_foreground : int or None, default=None
         ℓ, the number of foreground patterns sought, of which the leading ones are kept; ``None``
-        chooses it from the eigenvalues.
+        chooses it from the data: with solver "joint" and "auto" by which patterns are significant
+        (`contrica.selection`), with "paper" from the eigenvalues (`contrica.ranks`).
     n_pcs : int, "auto" or None, default="auto"
         Principal components of the stacked rows to work in. "auto": all variables up to 30 of them,
         otherwise the paper's rule, 30 components or 90 % of variance, whichever first. ``None``: no
         PCA.
-    solver : {"paper", "joint", "subspace"}, default="paper"
+    solver : {"auto", "paper", "joint", "subspace"}, default="auto"
         "paper" is Algorithm 2: subspace power method, deflation, hierarchical tensor decomposition.
         "joint" starts there, in whitened coordinates, and then fits all patterns and weights of both
-        datasets together (`contrica.joint`): far more accurate where the model holds and the ranks
-        are about right, slower, and no remedy where it does not hold. "subspace" looks for independent
-        sources inside the subspace of largest contrast ratio (`contrica.subspace`), for data in which
-        heavy-tailed background directions drown the salient ones; ``n_foreground`` is the dimension of
-        that subspace, and there are no background patterns.
+        datasets together (`contrica.joint`): far more accurate where the model holds and rows are many.
+        "subspace" looks for independent sources inside the subspace of largest contrast ratio
+        (`contrica.subspace`), for data in which heavy-tailed background directions drown the salient
+        ones, and for few rows; ``n_foreground`` is the dimension of that subspace, and there are no
+        background patterns. "auto" takes "joint" where a joint fit can be searched for (up to 18
+        dimensions, fewer with several backgrounds), is sure of half of the foreground patterns asked
+        for, and of two where two or more are, and leaves at most half of each fourth cumulant; with
+        both ranks given, where half of the foreground patterns are significant. And "subspace" where
+        not, with ranks that were given left aside. See ``solver_`` and `summary`.
     deflation : str, default="thin"
         With solver "paper", the estimator of the λ′ in Step 2: "thin" (the paper's proof),
         "sequential" (as its authors ran it), "sequential_thin", "closed_form" or "least_squares"
         (steady, but biased).
-    cumulant : {"plugin", "unbiased"}, default="plugin"
-        The paper's formula, which divides by n, or k-statistics.
+    cumulant : {"plugin", "unbiased", "robust"}, default="plugin"
+        The paper's formula, which divides by n, or k-statistics; or the paper's formula after the
+        farthest hundredth of the rows was drawn in (`contrica.projection.draw_in`).
     projection : {"pattern", "filter"}, default="pattern"
         What `transform` multiplies by: the patterns, ``X · b`` as in the paper, or the filters,
         which undo the mixing.
@@ -67,22 +82,22 @@ class ContrastiveICA(BaseContrastive):
         Most steps of one round of the subspace power method; with solver "joint", of the fit, where it
         is above 300.
     tol : float, default=1e-8
-        Step length at which its iterates have converged.
+        Step length at which the iterates of the subspace power method have converged; of "paper" only.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds the starts of the subspace power method; with solver "subspace" the deals of rows that
-        choose the dimension. Nothing else is random.
+        Seeds the starts of the subspace power method, and the deals of rows that choose the dimension
+        of the contrast subspace. Nothing else is random.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Patterns: how each salient source appears in the variables. Unit rows, the largest
-        entry positive, by decreasing contrast ratio.
+        Patterns: how each salient source appears in the variables. Unit rows, the largest entry
+        positive, by decreasing contrast ratio; of "joint" those that are not significant come last.
     filters_ : ndarray of shape (n_components, n_features)
         ``Σ_x⁺b / (bᵀΣ_x⁺b)``: the direction whose product with x recovers the source; exact when the
         columns of [A B] are independent, the best linear estimate otherwise.
     contrast_ratio_ : ndarray of shape (n_components,)
-        k(b): variance along the pattern in the foreground over that in the background; with solver
-        "subspace" along the filter, k(f). NaN without a background.
+        k(b): variance along the pattern in the foreground over that in the background. Of "subspace"
+        k(f), along the filter, where a shift of the mean counts as well. NaN without a background.
     foreground_weights_ : ndarray of shape (n_components,)
         ν, the fourth cumulants of the salient sources.
     background_components_ : ndarray of shape (n_background_, n_features)
@@ -91,6 +106,15 @@ class ContrastiveICA(BaseContrastive):
         λ and λ′: their weights in the background and in the foreground.
     n_background_, n_foreground_ : int
         The ranks r and ℓ. ``n_foreground_ = 0`` says that nothing was found.
+    solver_ : str
+        The solver used; "plain" without a background.
+    reason_ : str
+        Why.
+    rank_choice_ : RankChoice or None
+        How sure the data are of the ranks, where a joint fit chose them: `contrica.selection`.
+    pattern_scores_ : ndarray of shape (n_components,)
+        Weight ν of each pattern over its standard error, with "joint" (`contrica.significance`); NaN
+        otherwise.
     n_pcs_ : int
         Dimension in which the cumulants were taken.
     basis_ : ndarray of shape (n_features, n_pcs_) or None
@@ -98,10 +122,11 @@ class ContrastiveICA(BaseContrastive):
     mean_ : ndarray of shape (n_features,)
         Mean of the foreground.
     residual_ : float
-        Norm of what all patterns together leave of κ₄(x), over the norm of κ₄(x). Above 1 the
-        subtraction of the background added more than it took away, and a warning says so.
+        Norm of what all patterns together leave of κ₄(x), over the norm of κ₄(x). With "paper", above
+        1 the subtraction of the background added more than it took away, and a warning says so.
     n_iter_ : int
-        Steps of the subspace power method; 1 for plain ICA, which is direct.
+        Steps of the subspace power method, of the joint fit's last descent, or of FastICA in the
+        subspace; 1 for plain ICA, which is direct.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X had string column names.
@@ -124,6 +149,8 @@ class ContrastiveICA(BaseContrastive):
     (100000, 2)
     """
 
+    _several: ClassVar[bool] = True
+
     def __init__(
         self,
         n_components: int | None = 2,
@@ -131,7 +158,7 @@ class ContrastiveICA(BaseContrastive):
         n_background: int | None = None,
         n_foreground: int | None = None,
         n_pcs: int | str | None = "auto",
-        solver: str = "paper",
+        solver: str = "auto",
         deflation: str = "thin",
         cumulant: str = "plugin",
         projection: str = "pattern",
@@ -153,48 +180,221 @@ class ContrastiveICA(BaseContrastive):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("solver", self.solver, ("paper", "joint", "subspace"))
+        check_choice("solver", self.solver, ("auto", "paper", "joint", "subspace"))
         check_choice("deflation", self.deflation, tuple(DEFLATIONS))
-
-    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
-        if self.solver != "subspace" or background is None:
-            super()._fit(X, background)
-            return
-        self.basis_ = common_basis([X, background], self.n_pcs)
-        logger.info("covariances and cumulants")
-        fore, back = (
-            project_cumulants(rows, self.basis_, self.cumulant)  # type: ignore[arg-type]
-            for rows in (X, background)
-        )
-        self.n_pcs_ = fore.n_features
-        small = [rows if self.basis_ is None else rows @ self.basis_ for rows in (X, background)]
-        logger.info("contrast subspace")
-        dimension = self._dimension(*small)
-        found = subspace_ica(fore, back, small[0], dimension)
-        self.n_background_ = 0
-        self.background_components_ = np.empty((0, self.n_features_in_))
-        self.background_weights_ = self.shared_weights_ = np.empty(0)
-        residual = relative_norm(fore.fourth - found.foreground.tensor(), fore.fourth)
-        self._store(fore, Separation(found.foreground, found.ratio, residual, found.n_iter))
-
-    def _dimension(self, X: np.ndarray, background: np.ndarray) -> int:
-        """Of the contrast subspace: as asked for, or from the data, at least what is to be kept."""
-        p = X.shape[1]
-        if self.n_background is not None:
+        if self.solver == "subspace" and self.n_background is not None:
             raise ValueError(
                 f'n_background={self.n_background} was given, but solver="subspace" looks for no '
                 "background patterns. Leave it out, or use another solver."
             )
+
+    def _backgrounds(self, background: Any) -> dict[str, Any]:
+        found = super()._backgrounds(background)
+        if len(found) > 1 and self.solver == "paper":
+            raise ValueError(
+                f'{len(found)} backgrounds came, but solver="paper" takes one. Stack them, or use '
+                'solver "auto", "joint" or "subspace".'
+            )
+        return found
+
+    def _plain_ica(self, fore: Cumulants) -> Separation:
+        self._chose("plain", "no background was given")
+        return super()._plain_ica(fore)
+
+    def _chose(self, solver: str, reason: str, ranks: RankChoice | None = None) -> None:
+        self.solver_, self.reason_, self.rank_choice_ = solver, reason, ranks
+
+    def _solve(self, fore: Cumulants, backs: list[Cumulants], rows: list[np.ndarray]) -> Separation:
+        asked = f'solver="{self.solver}" was asked for'
+        if self.solver == "paper":
+            self._chose("paper", asked)
+            return self._separate(fore, backs[0], self._choose_ranks(fore, backs[0]))
+        rng = generator(self.random_state)
+        if self.solver == "subspace":
+            self._chose("subspace", asked)
+            return self._in_subspace(fore, backs, rows, rng)
+        p = fore.n_features
+        if self.solver == "auto" and not searchable(p, 2 * p, len(rows)):
+            self._chose("subspace", f"{p} dimensions are too many to search for a joint fit")
+            return self._in_subspace(fore, backs, rows, rng)
+        if (
+            self.solver == "auto"
+            and min(part.fourth.squared_norm() for part in (fore, *backs)) == 0
+        ):
+            self._chose("subspace", "a fourth cumulant is zero")
+            return self._in_subspace(fore, backs, rows, rng)
+        problem = JointProblem.of(fore, *backs)
+        if problem.whiten.shape[1] < 2:
+            if self.solver == "joint":
+                raise ValueError(
+                    "the data vary in one direction only, and a joint fit needs at least 2. Use solver "
+                    '"subspace" or "paper", or add variables.'
+                )
+            self._chose("subspace", "the data vary in one direction only")
+            return self._in_subspace(fore, backs, rows, rng)
+        groups = [RowGroups(part, problem.whiten) for part in rows]
+        # what it warns of concerns the user only if it is kept
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ranks, choice = self._joint_ranks(problem, groups, rng)
+            doubt = self._doubt_about(choice) if self.solver == "auto" else ""
+            found = None if doubt else self._jointly(problem, rows, ranks, choice, rng)
+        if found is None:
+            self._chose("subspace", doubt, choice)
+            return self._in_subspace(fore, backs, rows, rng)
+        scores = self._joint_scores(problem, groups, found)
+        n_weights = len(rows) * sum(ranks)
+        critical = critical_score(n_weights, min(part.n_groups for part in groups), LEVEL)
+        sure = np.abs(scores) >= critical
+        if self.solver == "auto" and choice is None:
+            doubt = (
+                f"of {sure.size} foreground patterns in a joint fit {sure.sum()} are significant"
+            )
+            if 2 * sure.sum() < sure.size:
+                self._chose("subspace", doubt)
+                return self._in_subspace(fore, backs, rows, rng)
+            asked = doubt
+        if choice is not None and self.solver == "auto":
+            asked = (
+                f"a joint fit is sure of {choice.n_foreground} foreground patterns and leaves "
+                f"{choice.left.max():.2g} of a fourth cumulant (squared norm)"
+            )
+        for warning in caught:
+            warn_user(str(warning.message), warning.category)
+        self._chose("joint", asked, choice)
+        # where they were not worked out nothing is known to be doubtful
+        known = None if np.isnan(scores).any() else sure
+        return self._keep_background(found)._replace(sure=known, scores=scores)
+
+    def _joint_ranks(
+        self, problem: JointProblem, groups: list[RowGroups], rng: np.random.Generator
+    ) -> tuple[Ranks, RankChoice | None]:
+        """The ranks, as given, or by significance, and then what the choice rests on."""
+        p = problem.fore.n_features
+        r, l = self._given_ranks(p)  # noqa: E741 - the paper's ℓ
+        if r is not None and l is not None:
+            self.n_background_, self.n_foreground_ = r, l
+            return Ranks(r, l), None
+        logger.info("choosing ranks")
+        scree = choose_ranks(problem.fore, pooled(problem.backs), l, r)
+        choice = choose_by_significance(
+            problem,
+            groups,
+            (scree.n_background, max(scree.n_foreground, 1)),
+            wanted=self.n_components if l is None else l,
+            rng=rng,
+        )
+        total, room = choice.vectors.shape[1], n_packed(problem.whiten.shape[1])
+        if l is not None:
+            found = Ranks(max(total - l, 0), l)
+        elif r is not None:
+            found = Ranks(r, max(total - r, 0))
+        else:
+            found = Ranks(choice.n_background, choice.n_foreground)
+        self.n_background_, self.n_foreground_ = found
+        # as many as are asked for are sought, whether the data are sure of them or not; what was given
+        # stays, and is refused later if there is no room for it
+        least = 1 if self.n_components is None else min(self.n_components, room - 1)
+        if l is None:
+            l = min(max(found.n_foreground, least), max(room - (r or 1), 1))  # noqa: E741
+        if r is None:
+            r = min(max(found.n_background, 1), max(room - l, 1))
+        return Ranks(r, l), choice
+
+    def _doubt_about(self, choice: RankChoice | None) -> str:
+        """Why a joint fit should not be relied on; empty where it should."""
+        if choice is None:
+            return ""
+        wanted = self.n_components or 1
+        if not choice.complete:
+            return "the search for a joint fit was cut short"
+        if choice.n_foreground < max(-(-wanted // 2), min(wanted, 2)):
+            return (
+                f"asked for {wanted}, a joint fit is sure of {choice.n_foreground} of the foreground's "
+                "patterns"
+            )
+        if choice.left.max() > MOST_LEFT:
+            return (
+                f"what a joint fit is sure of leaves {choice.left.max():.2g} of a fourth cumulant "
+                "(squared norm)"
+            )
+        return ""
+
+    def _jointly(
+        self,
+        problem: JointProblem,
+        rows: list[np.ndarray],
+        ranks: Ranks,
+        choice: RankChoice | None,
+        rng: np.random.Generator,
+    ) -> Contrast:
+        logger.info("joint fit, r = %d and l = %d", *ranks)
+        if self.n_foreground_ == 0:
+            self._nothing_found(ranks, problem.fore.n_features)
+        fore, dimension = problem.fore, min(ranks.n_foreground, problem.whiten.shape[1])
+        guess = subspace_ica(fore, pooled(problem.backs), rows[0], dimension, warn=False)
+        known = None
+        if choice is not None and choice.n_background == ranks.n_background:
+            known = choice.vectors
+        return joint_contrast(
+            *(fore, problem.backs, *ranks),
+            rng=rng,
+            guess=guess.foreground.vectors,
+            known=known,
+            problem=problem,
+            max_iter=max(self.max_iter, JOINT_STEPS),
+        )
+
+    def _joint_scores(
+        self, problem: JointProblem, groups: list[RowGroups], found: Contrast
+    ) -> np.ndarray:
+        """Of every foreground pattern: its weight over its standard error."""
+        vectors = np.column_stack([found.background.vectors, found.foreground.vectors])
+        if vectors.size > MOST_JUDGED:
+            return np.full(found.foreground.weights.size, np.nan)
+        inside = problem.whiten.T @ vectors
+        inside /= np.linalg.norm(inside, axis=0)
+        free = np.ones((len(problem.tensors), inside.shape[1]), dtype=bool)
+        fit = JointFit(inside, fit_weights(problem.tensors, inside, free), 0.0, 0, 0.0)
+        norms = [tensor.squared_norm() for tensor in problem.tensors]
+        return weight_scores(groups, fit, norms).scores[0, found.background.weights.size :]
+
+    def _in_subspace(
+        self,
+        fore: Cumulants,
+        backs: list[Cumulants],
+        rows: list[np.ndarray],
+        rng: np.random.Generator,
+    ) -> Separation:
+        logger.info("contrast subspace")
+        dimension = self._dimension(rows, rng)
+        found = subspace_ica(fore, pooled(backs), rows[0], dimension)
+        if self.n_components is None:  # the spare direction was for the search only
+            best = np.argsort(-found.ratio, kind="stable")[: max(self.n_foreground_, 1)]
+            weights, vectors = found.foreground.weights[best], found.foreground.vectors[:, best]
+            kept = found.foreground._replace(weights=weights, vectors=vectors)
+            found = found._replace(foreground=kept, ratio=found.ratio[best])
+        self.n_background_ = 0
+        self.background_components_ = np.empty((0, self.n_features_in_))
+        self.background_weights_ = self.shared_weights_ = np.empty(0)
+        residual = relative_norm(fore.fourth - found.foreground.tensor(), fore.fourth)
+        return Separation(found.foreground, found.ratio, residual, found.n_iter)
+
+    def _dimension(self, rows: list[np.ndarray], rng: np.random.Generator) -> int:
+        """Of the contrast subspace: as asked for, or from the data, at least what is to be kept."""
+        p = rows[0].shape[1]
         if self.n_foreground is not None:
             self.n_foreground_ = check_count("n_foreground", self.n_foreground)
-            if self.n_foreground_ > p:
+            if self.n_foreground_ > p and self.solver == "subspace":
                 raise ValueError(
                     f"n_foreground={self.n_foreground_} is more than the {p} dimensions there are. "
                     "Lower it."
                 )
+            self.n_foreground_ = min(self.n_foreground_, p)
             return self.n_foreground_
-        rng = generator(self.random_state)
-        self.n_foreground_ = choose_dimension(X, background, rng=rng)
+        background = np.vstack([part - part.mean(axis=0) for part in rows[1:]])
+        self.n_foreground_ = choose_dimension(rows[0], background, rng=rng)
+        wanted = min(self.n_components or 1, p)
         if self.n_foreground_ == 0:
             warn_user(
                 "no direction varies more in the foreground than rows dealt out at random would "
@@ -202,24 +402,61 @@ class ContrastiveICA(BaseContrastive):
                 "noise, or set n_foreground.",
                 PatternWarning,
             )
-            return min(self.n_components or 1, p)
-        return self.n_foreground_
+            return wanted
+        # One to spare: a direction that just fails the test still holds part of the patterns, and where
+        # it does not, a source of low contrast comes out that is ranked last.
+        return min(max(self.n_foreground_ + 1, wanted), p)
 
     def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
-        rng = generator(self.random_state)
-        if self.solver == "joint":
-            steps = max(self.max_iter, JOINT_STEPS)
-            found = joint_contrast(fore, back, *ranks, rng=rng, max_iter=steps)
-        else:
-            found = contrast(
-                *(fore, back, *ranks),
-                rng=rng,
-                deflation=self.deflation,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
+        found = contrast(
+            *(fore, back, *ranks),
+            rng=generator(self.random_state),
+            deflation=self.deflation,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        return self._keep_background(found)
+
+    def _keep_background(self, found: Contrast) -> Separation:
         self.background_components_ = self._lift_patterns(found.background.vectors)
         self.background_weights_ = found.background.weights
         self.n_background_ = found.background.weights.size  # a tensor of lower rank has fewer
         self.shared_weights_ = found.shared_weights
         return Separation(found.foreground, found.ratio, found.residual, found.background.n_iter)
+
+    def _store(self, fore: Cumulants, found: Separation) -> None:
+        super()._store(fore, found)
+        kept = found.order()[: len(self.components_)]
+        unknown = np.full(found.ratio.size, np.nan)
+        self.pattern_scores_ = (unknown if found.scores is None else found.scores)[kept]
+
+    def summary(self) -> str:
+        """What was chosen and why, and what was found, in a few lines of text.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self)
+        lines = [f"solver: {self.solver_} ({self.reason_})"]
+        sizes = f"{self.n_foreground_} foreground patterns, in {self.n_pcs_} dimensions"
+        if self.solver_ in ("paper", "joint"):
+            sizes = f"{self.n_background_} background and {sizes}"
+        lines.append(f"ranks: {sizes}")
+        choice = self.rank_choice_
+        if choice is not None:
+            strength = np.abs(choice.scores).max(axis=0)
+            told = [f"a score of {choice.critical:.1f} is needed"]
+            if strength.size:
+                told.append(f"the weakest pattern found has {strength.min():.1f}")
+            if choice.rejected > 0:
+                told.append(f"the best one left out {choice.rejected:.1f}")
+            lines.append("doubt: " + "; ".join(told))
+        along = "k(f)" if self.solver_ == "subspace" else "k(b)"
+        for i, (ratio, weight, score) in enumerate(
+            zip(self.contrast_ratio_, self.foreground_weights_, self.pattern_scores_, strict=True),
+            start=1,
+        ):
+            line = f"pattern {i}: {along} = {ratio:.4g}, weight {weight:.4g}"
+            lines.append(line if np.isnan(score) else f"{line}, score {score:.1f}")
+        return "\n".join(lines)

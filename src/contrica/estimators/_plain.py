@@ -11,7 +11,7 @@ from contrica.cumulants import Cumulants
 from contrica.decompositions import htd
 from contrica.estimators._base import ContrastTransformer, CovarianceTransformer
 from contrica.estimators._contrastive_pca import leading_eigenpairs
-from contrica.projection import common_basis, project_cumulants
+from contrica.projection import CUMULANTS, common_basis, project_cumulants
 from contrica.ranks import choose_ranks
 from contrica.symmetric import fix_signs, n_packed
 from contrica.validation import PatternWarning, check_choice, check_rank, warn_user
@@ -82,8 +82,8 @@ class PlainICA(ContrastTransformer):
         `ContrastiveICA` does.
     n_pcs : int, "auto" or None, default="auto"
         Principal components of the stacked rows to work in, as in `ContrastiveICA`.
-    cumulant : {"plugin", "unbiased"}, default="plugin"
-        The paper's formula, which divides by n, or k-statistics.
+    cumulant : {"plugin", "unbiased", "robust"}, default="plugin"
+        As in `ContrastiveICA`.
 
     Attributes
     ----------
@@ -136,10 +136,10 @@ class PlainICA(ContrastTransformer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("cumulant", self.cumulant, ("plugin", "unbiased"))
+        check_choice("cumulant", self.cumulant, CUMULANTS)
 
-    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
-        datasets = [X] if background is None else [X, background]
+    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
+        datasets = [X, *backgrounds]
         self.basis_ = common_basis(datasets, self.n_pcs)
         fore, *others = (
             project_cumulants(rows, self.basis_, self.cumulant)  # type: ignore[arg-type]

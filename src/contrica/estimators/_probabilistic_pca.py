@@ -211,9 +211,10 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
             _check_fraction(self.gamma)
         check_choice("scaling", self.scaling, SCALINGS)
 
-    def _fit(self, X: np.ndarray, background: np.ndarray | None) -> None:
-        super()._fit(X, background)
-        self.gamma_ = 0.0 if background is None else self.gamma_fraction_ * len(X) / len(background)
+    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
+        super()._fit(X, backgrounds)
+        per_row = len(X) / len(backgrounds[0]) if backgrounds else 0.0
+        self.gamma_ = self.gamma_fraction_ * per_row
 
     def _directions(
         self, foreground: np.ndarray, background: np.ndarray | None, n_components: int

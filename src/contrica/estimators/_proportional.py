@@ -37,8 +37,8 @@ class ProportionalContrastiveICA(BaseContrastive):
         γ itself, not its fourth power; ``None`` estimates it.
     deflation : str, default="thin"
         Estimator of the λ′ from which γ follows, as in `ContrastiveICA`.
-    cumulant : {"plugin", "unbiased"}, default="plugin"
-        The paper's formula, which divides by n, or k-statistics.
+    cumulant : {"plugin", "unbiased", "robust"}, default="plugin"
+        As in `ContrastiveICA`.
     projection : {"pattern", "filter"}, default="pattern"
         What `transform` multiplies by.
     max_iter, tol
@@ -142,7 +142,7 @@ class ProportionalContrastiveICA(BaseContrastive):
         )
         return Separation(found.foreground, found.ratio, found.residual, n_iter)
 
-    def _plain_ica(self, fore: Cumulants, ranks: Ranks) -> Separation:
+    def _plain_ica(self, fore: Cumulants) -> Separation:
         self.background_scale_ = 0.0
         self.background_scale_estimates_ = np.empty(0)
-        return super()._plain_ica(fore, ranks)
+        return super()._plain_ica(fore)

@@ -1,4 +1,4 @@
-"""cICA in two ways: with this package's defaults, and as the paper's authors ran it."""
+"""cICA in two ways: Algorithm 2 as this package runs it, and as the paper's authors ran it."""
 
 from __future__ import annotations
 

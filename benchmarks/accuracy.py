@@ -1,0 +1,697 @@
+"""How well every solver, and every rival method, recovers patterns: designs, demo and real data.
+
+``python benchmarks/accuracy.py [--quick] [--only BLOCK ...] [--draws N] [--jobs N] [--out FOLDER]`` runs
+the study and keeps each result in FOLDER (default ``accuracy/``), so that it can be stopped and gone on
+with; ``--write docs/accuracy.md`` puts the tables into that page, between its markers, from what FOLDER
+holds. Real data are read from CONTRICA_DATA; without it their blocks are left out.
+
+Values are means of |cosine| over the true patterns (a pattern that was not returned counts as 0), except
+where a block says otherwise. Generators are seeded with ``[p or n, seed, 83]``; constants of the solvers
+were chosen on other draws (see docs/accuracy.md). "oracle": the joint fit started from the true vectors.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import silhouette_score
+
+from contrica import (
+    ContrastiveICA,
+    ContrastivePCA,
+    GeneralizedContrastivePCA,
+    PlainICA,
+    PlainPCA,
+    ProbabilisticContrastivePCA,
+)
+from contrica.cumulants import cumulants
+from contrica.datasets import (
+    load_corrupted_mnist,
+    load_digits_on_photos,
+    load_kang,
+    load_mouse_protein,
+    load_transplant_part,
+    make_four_clusters,
+    make_synthetic,
+)
+from contrica.joint import JointProblem, contrast_mask, descend
+from contrica.metrics import pattern_cosines
+from contrica.operators import RankOneSum
+from contrica.ranks import choose_ranks
+from contrica.selection import choose_by_significance
+from contrica.significance import RowGroups
+from contrica.symmetric import n_packed
+from interferon_genes import INTERFERON
+
+SOLVERS = ("paper", "joint", "subspace", "auto")
+RIVALS = ("cPCA", "PCPCA", "gcPCA", "ICA", "PCA")
+# By which r and l are wrong, and as a factor.
+WRONG = {
+    "r - 2": (-2, 0, 1), "r - 1, l - 1": (-1, -1, 1), "r + 1, l + 1": (1, 1, 1),
+    "r - 2, l - 2": (-2, -2, 1), "r + 2, l + 2": (2, 2, 1), "2 r, 2 l": (0, 0, 2),
+}  # fmt: skip
+DESIGNS = {
+    "orthonormal B": {},
+    "general B": {"orthonormal": False},
+    "r = 1.5 p": {"n_background": 1.5},
+    "Laplace": {"sources": "laplace"},
+    "uniform": {"sources": "uniform"},
+    "Student t(5)": {"sources": "student_t"},
+    "mixed signs": {"sources": "mixed"},
+    "proportional": {"proportional": True},
+}
+PAPER_RANKS = {"discrete": (51, 141), "continuous": (65, 65)}
+
+
+def rival(name, n_components, rank=None):
+    return {
+        "cPCA": lambda: ContrastivePCA(n_components, random_state=0),
+        "PCPCA": lambda: ProbabilisticContrastivePCA(n_components),
+        "gcPCA": lambda: GeneralizedContrastivePCA(n_components),
+        "ICA": lambda: PlainICA(n_components, rank=rank),
+        "PCA": lambda: PlainPCA(n_components),
+    }[name]()
+
+
+def similarity(found, true):
+    """Mean |cosine| over the true patterns, columns; 0 for each that none was found for."""
+    cosines = pattern_cosines(found, true)
+    rows, columns = linear_sum_assignment(-cosines)
+    return float(cosines[rows, columns].sum() / true.shape[1])
+
+
+def both(components, patterns):
+    """|Correlation| of the top two with the two true ones, in the better order: the worse of both."""
+    found = np.abs(np.corrcoef(np.vstack([components[:2], patterns]))[:2, 2:])
+    return float(max(np.diag(found).min(), np.diag(found[::-1]).min()))
+
+
+def timed(model, X, Y):
+    start = time.perf_counter()
+    model.fit(X, background=Y)
+    return model, time.perf_counter() - start
+
+
+def draw(design, p, n, seed):
+    options = dict(DESIGNS[design])
+    if "n_background" in options:
+        options["n_background"] = int(options["n_background"] * p)
+    return make_synthetic(
+        p, n_samples=n, random_state=np.random.default_rng([p, seed, 83]), **options
+    )
+
+
+def oracle(data):
+    problem = JointProblem.of(cumulants(data.foreground), cumulants(data.background))
+    r, l = data.A.shape[1], data.B.shape[1]  # noqa: E741
+    truth = problem.whiten.T @ np.column_stack([data.A, data.B])
+    fit = descend(problem.tensors, truth, contrast_mask(r, l), 1000, 1e-6)
+    return similarity(_unit(problem.colour @ fit.vectors[:, r:]), data.B)
+
+
+def _unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=0)
+
+
+# --- one task each: a dictionary of method -> value, and "seconds", "took", ... ---
+
+
+def true_ranks(design, p, n, seed):
+    data = draw(design, p, n, seed)
+    X, Y, B = data.foreground, data.background, data.B
+    r, l = data.A.shape[1], B.shape[1]  # noqa: E741
+    result = {"oracle": oracle(data)}
+    for name in ("auto", *SOLVERS[:-1], *RIVALS):
+        if name == "joint" and result["took"] == "joint":  # the same fit to the last bit
+            result[name] = result["auto"]
+            continue
+        if name in RIVALS:
+            model = rival(name, l, min(r + l, n_packed(p)))
+        else:
+            given = (
+                {"n_foreground": l}
+                if name == "subspace"
+                else {"n_background": r, "n_foreground": l}
+            )
+            model = ContrastiveICA(l, solver=name, n_pcs=None, random_state=0, **given)
+        model, seconds = timed(model, X, Y)
+        result[name] = similarity(model.components_.T, B)
+        result[f"{name} seconds"] = seconds
+        if name == "auto":
+            result["took"] = model.solver_
+    return result
+
+
+def automatic_ranks(design, p, n, seed):
+    data = draw(design, p, n, seed)
+    X, Y, B = data.foreground, data.background, data.B
+    r, l = data.A.shape[1], B.shape[1]  # noqa: E741
+    result = {}
+    for name in ("auto", *SOLVERS[:-1]):
+        if name == "joint" and result["took"] == "joint":  # the same fit to the last bit
+            result[name] = result["auto"]
+            continue
+        model = ContrastiveICA(l, solver=name, n_pcs=None, random_state=0)
+        model, seconds = timed(model, X, Y)
+        result[name] = similarity(model.components_.T, B)
+        result[f"{name} seconds"] = seconds
+        if name == "auto":
+            result["took"] = model.solver_
+    # the search by itself, which is not told l
+    parts = [cumulants(rows) for rows in (X, Y)]
+    problem = JointProblem.of(*parts)
+    groups = [RowGroups(rows, problem.whiten) for rows in (X, Y)]
+    scree = choose_ranks(*parts)
+    start = (scree.n_background, max(scree.n_foreground, 1))
+    found = choose_by_significance(problem, groups, start, rng=np.random.default_rng(0))
+    result["ranks"] = [found.n_background, found.n_foreground]
+    result["true"] = [r, l]
+    result["noise rule"] = noise_rule(data, design)
+    return result
+
+
+def noise_rule(data, design):
+    """Ranks by eigenvalues above the norm of the noise itself, which nobody knows."""
+    if design not in ("orthonormal B", "general B", "r = 1.5 p"):
+        return None
+    r, l = data.A.shape[1], data.B.shape[1]  # noqa: E741
+    odd = np.arange(max(r, l)) % 2 == 0
+    fore = 6 * np.concatenate([np.where(odd[:r], 1.0, 16.0), np.where(odd[:l], 16.0, 1.5**4)])
+    counts = []
+    for rows, weights, vectors in (
+        (data.background, 6 * np.where(odd[:r], 16.0, 1.0), data.A),
+        (data.foreground, fore, np.column_stack([data.A, data.B])),
+    ):
+        seen = cumulants(rows).fourth.flatten()
+        noise = np.linalg.norm(seen - RankOneSum(weights, vectors).flatten(), 2)
+        counts.append(int(np.sum(np.abs(np.linalg.eigvalsh(seen)) > noise)))
+    return [counts[0], max(counts[1] - counts[0], 0)]
+
+
+def wrong_ranks(change, p, n, seed):
+    data = draw("orthonormal B", p, n, seed)
+    dr, dl, factor = WRONG[change]
+    r, l = factor * (p + dr), factor * (p - 1 + dl)  # noqa: E741
+    result = {}
+    for name in ("auto", "paper", "joint"):
+        if name == "joint" and result["took"] == "joint":  # the same fit to the last bit
+            result[name] = result["auto"]
+            continue
+        options = {"n_background": r, "n_foreground": l, "n_pcs": None, "random_state": 0}
+        model = ContrastiveICA(min(l, p - 1), solver=name, **options)
+        model.fit(data.foreground, background=data.background)
+        result[name] = similarity(model.components_.T, data.B)
+        if name == "auto":
+            result["took"] = model.solver_
+    return result
+
+
+def no_signal(p, n, seed):
+    """Both datasets hold the same sources: share of draws in which something is said to be found."""
+    data = draw("proportional", p, n, seed)
+    rng = np.random.default_rng([p, seed, 84])
+    X = rng.exponential(size=(n, p)) @ data.A.T
+    result = {}
+    for name in SOLVERS:
+        model = ContrastiveICA(2, solver=name, n_pcs=None, random_state=0)
+        model.fit(X, background=data.background)
+        result[name] = float(model.n_foreground_ > 0)
+        if name == "auto":
+            result["took"] = model.solver_
+    return result
+
+
+def four_clusters(n, seed):
+    data = make_four_clusters(n, random_state=np.random.default_rng([n, seed, 83]))
+    result = {"oracle": float(silhouette_score(data.foreground @ data.B, data.labels))}
+    for name in (*SOLVERS, *RIVALS):
+        model = (
+            ContrastiveICA(2, solver=name, random_state=0) if name in SOLVERS else rival(name, 2)
+        )
+        model, seconds = timed(model, data.foreground, data.background)
+        result[name] = float(silhouette_score(model.transform(data.foreground), data.labels))
+        result[f"{name} seconds"] = seconds
+        if name == "auto":
+            result["took"] = model.solver_
+    return result
+
+
+def demo(seed):
+    return digits(load_digits_on_photos(random_state=seed), None)
+
+
+def mnist(design, seed):
+    # the slow ones on the first five only
+    slow = ("paper", "joint") if seed >= 105 else ()
+    data = load_corrupted_mnist(design=design, random_state=seed)
+    return digits(data, PAPER_RANKS[design], leave_out=slow)
+
+
+def digits(data, paper_ranks, leave_out=()):
+    result = {}
+    for name in (*SOLVERS, *RIVALS):
+        if name in leave_out:
+            continue
+        if name in RIVALS:
+            model = rival(name, 2)
+        else:
+            given = {}
+            if name == "paper" and paper_ranks:
+                given = {
+                    "n_pcs": 30,
+                    "n_background": paper_ranks[0],
+                    "n_foreground": paper_ranks[1],
+                }
+            model = ContrastiveICA(2, solver=name, random_state=0, **given)
+        model, seconds = timed(model, data.foreground, data.background)
+        result[name] = both(model.components_, data.patterns)
+        result[f"{name} seconds"] = seconds
+        if name == "auto":
+            result["took"] = model.solver_
+    return result
+
+
+def robust(design, p, n, seed):
+    """The joint solver with true ranks, and the cumulants of rows drawn in or not."""
+    data = draw(design, p, n, seed)
+    r, l = data.A.shape[1], data.B.shape[1]  # noqa: E741
+    result = {}
+    for cumulant in ("plugin", "robust"):
+        for name in ("joint", "subspace"):
+            given = (
+                {"n_foreground": l}
+                if name == "subspace"
+                else {"n_background": r, "n_foreground": l}
+            )
+            options = {"n_pcs": None, "random_state": 0, "cumulant": cumulant, **given}
+            model = ContrastiveICA(l, solver=name, **options)
+            model.fit(data.foreground, background=data.background)
+            result[f"{name}, {cumulant}"] = similarity(model.components_.T, data.B)
+    return result
+
+
+def kang(seed):
+    """Interferon genes among the 20 of largest weight, in each of the first two patterns."""
+    data = load_kang(design="condition", n_genes=500)
+    result = {}
+    for name in (*SOLVERS, *RIVALS):
+        if name in RIVALS and seed > 0:
+            continue  # nothing in them is random
+        model = (
+            ContrastiveICA(2, solver=name, random_state=seed) if name in SOLVERS else rival(name, 2)
+        )
+        model, seconds = timed(model, data.foreground, data.background)
+        tops = [np.argsort(-np.abs(row), kind="stable")[:20] for row in model.components_]
+        genes = [[str(data.feature_names[j]) for j in top] for top in tops]
+        result[name] = [sum(gene in INTERFERON for gene in top) for top in genes]
+        result[f"{name} genes"] = genes
+        result[f"{name} seconds"] = seconds
+        if name == "auto":
+            result["took"] = model.solver_
+    return result
+
+
+def mouse(seed):
+    data = load_mouse_protein()
+    result = {}
+    for name in (*SOLVERS, *RIVALS):
+        if name in RIVALS:
+            if seed > 0:
+                continue
+            model = rival(name, 2)
+        else:
+            given = {"n_background": 27, "n_foreground": 26} if name == "paper" else {}
+            model = ContrastiveICA(2, solver=name, n_pcs=15, random_state=seed, **given)
+        model, seconds = timed(model, data.foreground, data.background)
+        scores = model.transform(data.foreground)
+        result[name] = float(silhouette_score(scores, data.labels))
+        result[f"{name} seconds"] = seconds
+        if name in SOLVERS:
+            filters = (data.foreground - model.mean_) @ model.filters_.T
+            result[f"{name}, filters"] = float(silhouette_score(filters, data.labels))
+        if name == "auto":
+            result["took"] = model.solver_
+    return result
+
+
+def aml(seed):
+    data = load_transplant_part()
+    result = {}
+    for name in (*SOLVERS, *RIVALS):
+        model = (
+            ContrastiveICA(2, solver=name, random_state=seed) if name in SOLVERS else rival(name, 2)
+        )
+        model, seconds = timed(model, data.foreground, data.background)
+        result[name] = float(silhouette_score(model.transform(data.foreground), data.labels))
+        result[f"{name} seconds"] = seconds
+        if name == "auto":
+            result["took"] = model.solver_
+    return result
+
+
+REAL = {
+    "MNIST discrete": lambda: (load_corrupted_mnist(design="discrete", random_state=0), {}),
+    "MNIST continuous": lambda: (load_corrupted_mnist(design="continuous", random_state=0), {}),
+    "Kang": lambda: (load_kang(design="condition", n_genes=500), {}),
+    "mouse": lambda: (load_mouse_protein(), {"n_pcs": 15}),
+    "demo": lambda: (load_digits_on_photos(), {}),
+}
+
+
+def steadiness(dataset, kind, seed):
+    """Patterns for another seed, or for rows drawn with replacement."""
+    data, options = REAL[dataset]()
+    X, Y = data.foreground, data.background
+    if kind == "bootstrap":
+        rng = np.random.default_rng([seed, 81])
+        X, Y = (rows[rng.integers(len(rows), size=len(rows))] for rows in (X, Y))
+        seed = 0
+    model = ContrastiveICA(2, random_state=seed, **options).fit(X, background=Y)
+    return {"patterns": model.components_.tolist(), "took": model.solver_}
+
+
+def plan(quick, draws):
+    """Every task of the study: block, arguments."""
+    tasks = []
+    few = min(draws, 4) if quick else draws
+    less = max(few // 2, 1)  # of what is beside the point
+    every = (4, 8) if quick else tuple(range(4, 13))
+    some = (6, 7) if quick else (4, 8, 12)
+    one = some[-2:-1]
+    for design, n, ps in (
+        ("orthonormal B", 100_000, every), ("orthonormal B", 10_000, some),
+        ("orthonormal B", 1_000, some), ("general B", 100_000, some), ("general B", 10_000, one),
+        ("general B", 1_000, one), ("r = 1.5 p", 100_000, one), ("r = 1.5 p", 10_000, one),
+        ("r = 1.5 p", 1_000, one), ("mixed signs", 100_000, some), ("mixed signs", 10_000, one),
+        ("Laplace", 100_000, one), ("Laplace", 10_000, one), ("uniform", 100_000, one),
+        ("uniform", 10_000, one), ("Student t(5)", 100_000, one), ("Student t(5)", 10_000, one),
+        ("proportional", 100_000, one), ("proportional", 10_000, one),
+    ):  # fmt: skip
+        count = few if len(ps) > 1 and n > 1_000 else less
+        tasks += [("true_ranks", design, p, n, s) for p in ps for s in range(count)]
+    for design, n, ps in (
+        ("orthonormal B", 100_000, every), ("orthonormal B", 10_000, some), ("orthonormal B", 1_000, one),
+        ("general B", 100_000, one), ("general B", 10_000, one), ("mixed signs", 100_000, one),
+    ):  # fmt: skip
+        count = few if (design, n) == ("orthonormal B", 100_000) else less
+        tasks += [("automatic_ranks", design, p, n, s) for p in ps for s in range(count)]
+    tasks += [("wrong_ranks", change, 8, 100_000, s) for change in WRONG for s in range(less)]
+    tasks += [("no_signal", 8, n, s) for n in (1_000, 100_000) for s in range(less)]
+    tasks += [("four_clusters", n, s) for n in (100, 200, 1_000) for s in range(few)]
+    for design, n in (
+        ("Student t(5)", 10_000),
+        ("orthonormal B", 1_000),
+        ("orthonormal B", 100_000),
+    ):
+        tasks += [("robust", design, 8, n, s) for s in range(less)]
+    tasks += [("demo", 100 + s) for s in range(2 if quick else 20)]
+    tasks += [("steadiness", "demo", kind, s) for kind in KINDS for s in range(2 if quick else 20)]
+    if os.environ.get("CONTRICA_DATA"):
+        for design in PAPER_RANKS:
+            tasks += [("mnist", design, 100 + s) for s in range(1 if quick else 20)]
+        tasks += [("kang", s) for s in range(2 if quick else 10)]
+        tasks += [("mouse", s) for s in range(2 if quick else 50)]
+        for name in ("MNIST discrete", "MNIST continuous", "Kang", "mouse"):
+            for kind in KINDS:
+                tasks += [("steadiness", name, kind, s) for s in range(2 if quick else 20)]
+        tasks += [] if quick else [("aml", 0)]
+    return tasks
+
+
+KINDS = ("seeds", "bootstrap")
+TASKS = {
+    task.__name__: task
+    for task in (
+        true_ranks, automatic_ranks, wrong_ranks, no_signal, four_clusters, robust, demo, mnist, kang,
+        mouse, steadiness, aml,
+    )
+}  # fmt: skip
+
+
+def run(task, folder):
+    path = folder / (
+        "_".join(str(part) for part in task).replace(" ", "").replace("/", "-") + ".json"
+    )
+    if path.exists():
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = TASKS[task[0]](*task[1:])
+    scratch = path.with_suffix(".part")
+    scratch.write_text(json.dumps({"task": task, "result": result}))
+    scratch.replace(path)
+
+
+# --- tables ---
+
+
+def results(folder):
+    """Every kept result by block and setting: a list over seeds."""
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        kept = json.loads(path.read_text())
+        block, *setting, _ = kept["task"]
+        found.setdefault(block, {}).setdefault(tuple(setting), []).append(kept["result"])
+    return found
+
+
+def column(rows, name):
+    return np.array([row[name] for row in rows if name in row], dtype=float)
+
+
+def number(values):
+    return "–" if len(values) == 0 else f"{np.median(values):.3f}"
+
+
+def spread(values):
+    low, middle, high = np.percentile(values, [25, 50, 75])
+    return f"{middle:.4f} [{low:.4f}, {high:.4f}]; {values.min():.3f}"
+
+
+def took(rows):
+    kinds = [row["took"] for row in rows]
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
+
+
+def table(heading, lines):
+    rule = ["---", *["---:"] * (len(heading) - 1)]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [heading, rule, *lines])
+
+
+def sort_key(setting):
+    return tuple((isinstance(part, str), part) for part in setting)
+
+
+def tables(found):
+    out = []
+    order = [*DESIGNS]
+    kept = found.get("true_ranks", {})
+    if kept:
+        heading = ["design", "n", "p", "paper", "joint", "subspace",
+                   "auto: median [quartiles]; worst", "oracle", "auto within .005 of oracle",
+                   *RIVALS, "auto took", "auto, s", "draws"]  # fmt: skip
+        lines = []
+        for (design, p, n), rows in sorted(
+            kept.items(), key=lambda item: (order.index(item[0][0]), -item[0][2], item[0][1])
+        ):
+            auto, best = column(rows, "auto"), column(rows, "oracle")
+            lines.append([
+                design, f"{n:.0e}".replace("e+0", "e"), p,
+                *(number(column(rows, name)) for name in ("paper", "joint", "subspace")),
+                spread(auto), f"{np.median(best):.4f}", f"{np.mean(auto > best - 0.005):.0%}",
+                *(number(column(rows, name)) for name in RIVALS), took(rows),
+                f"{np.median(column(rows, 'auto seconds')):.2f}", len(rows),
+            ])  # fmt: skip
+        out += ["### True ranks given", table(heading, lines)]
+    kept = found.get("automatic_ranks", {})
+    if kept:
+        heading = ["design", "n", "p", "paper", "joint", "subspace", "auto: median [quartiles]; worst",
+                   "auto took", "(r, l) exact", "within one", "noise rule exact", "within one",
+                   "auto, s", "draws"]  # fmt: skip
+        lines = []
+        for (design, p, n), rows in sorted(
+            kept.items(), key=lambda item: (order.index(item[0][0]), -item[0][2], item[0][1])
+        ):
+            off = [np.abs(np.subtract(row["ranks"], row["true"])).max() for row in rows]
+            known = [np.abs(np.subtract(row["noise rule"], row["true"])).max()
+                     for row in rows if row["noise rule"]]  # fmt: skip
+            hits = [f"{np.mean(np.array(off) <= most):.0%}" for most in (0, 1)]
+            best = [f"{np.mean(np.array(known) <= m):.0%}" if known else "–" for m in (0, 1)]
+            lines.append([
+                design, f"{n:.0e}".replace("e+0", "e"), p,
+                *(number(column(rows, name)) for name in ("paper", "joint", "subspace")),
+                spread(column(rows, "auto")), took(rows), *hits, *best,
+                f"{np.median(column(rows, 'auto seconds')):.2f}", len(rows),
+            ])  # fmt: skip
+        out += ["### Ranks chosen automatically", table(heading, lines)]
+    plain = {
+        "wrong_ranks": ("### Wrong ranks given (p = 8, n = 1e5)", "change", ("paper", "joint", "auto")),
+        "no_signal": ("### No signal: share of draws in which something is found", "p, n", SOLVERS),
+        "four_clusters": (
+            "### Four clusters: silhouette of two scores, `pattern` projection (oracle: true B)",
+            "n", (*SOLVERS, "oracle", *RIVALS),
+        ),
+        "robust": (
+            "### Robust cumulants (p = 8, true ranks)", "design, p, n",
+            ("joint, plugin", "joint, robust", "subspace, plugin", "subspace, robust"),
+        ),
+        "demo": (
+            "### Digits on photographs (embedded): worse of the two |correlations| of the top two",
+            "", (*SOLVERS, *RIVALS),
+        ),
+        "mnist": (
+            "### Corrupted MNIST: worse of the two |correlations| of the top two", "design",
+            (*SOLVERS, *RIVALS),
+        ),
+        "mouse": (
+            "### Mouse: silhouette of two scores, over seeds", "",
+            (*SOLVERS, *RIVALS, *(f"{name}, filters" for name in SOLVERS)),
+        ),
+        "aml": ("### AML (run once): silhouette of two scores", "", (*SOLVERS, *RIVALS)),
+    }  # fmt: skip
+    for block, (title, first, columns) in plain.items():
+        kept = found.get(block, {})
+        if not kept:
+            continue
+        lines = []
+        for setting, rows in sorted(kept.items(), key=lambda item: sort_key(item[0])):
+            cells = []
+            for name in columns:
+                values = column(rows, name)
+                cells.append(
+                    "–" if len(values) == 0 else f"{np.mean(values):.2f}" if block == "no_signal"
+                    else number(values) if len(values) == 1
+                    else f"{np.median(values):.3f} ({values.min():.3f}–{values.max():.3f})"
+                )  # fmt: skip
+            text = ", ".join(f"{part:g}" if not isinstance(part, str) else part for part in setting)
+            extra = took(rows) if "took" in rows[0] else "–"
+            if block == "mnist":
+                bar = 0.97 if setting == ("discrete",) else 0.93
+                extra += (
+                    f"; {int(np.sum(column(rows, 'auto') >= bar))} of {len(rows)} at {bar} or more"
+                )
+            lines.append([text, *cells, extra, len(rows)])
+        head = [first, *columns, "auto took", "draws"]
+        note = "" if block == "no_signal" else " Median (lowest–highest)."
+        if block == "four_clusters":
+            means = {s[0]: np.mean(column(r, "auto")) for s, r in sorted(kept.items())}
+            note += (
+                " Mean of auto: " + ", ".join(f"{m:.3f} at n = {n}" for n, m in means.items()) + "."
+            )
+        out += [title, note.strip(), table(head, lines)]
+    out += kang_tables(found.get("kang", {})) + steady_tables(found.get("steadiness", {}))
+    return "\n\n".join(part for part in out if part)
+
+
+def kang_tables(kept):
+    if not kept:
+        return []
+    rows = kept[()]
+    lines = []
+    for name in (*SOLVERS, *RIVALS):
+        counts = [tuple(row[name]) for row in rows if name in row]
+        genes = [row[f"{name} genes"] for row in rows if name in row]
+        same = all(gene == genes[0] for gene in genes)
+        lines.append([name, "; ".join(sorted({f"{a}, {b}" for a, b in counts})), len(counts),
+                      "yes" if same else "no"])  # fmt: skip
+    first = next(row for row in rows if "auto genes" in row)
+    return [
+        "### Kang, stimulated against control: interferon genes among the top 20 of patterns 1, 2",
+        table(["method", "of 20 in pattern 1, 2", "seeds", "same genes for all seeds"], lines),
+        "auto, pattern 1: " + ", ".join(first["auto genes"][0]) + ".",
+        "auto, pattern 2: " + ", ".join(first["auto genes"][1]) + ".",
+    ]
+
+
+def steady_tables(kept):
+    if not kept:
+        return []
+    lines = []
+    for dataset in REAL:
+        seeds, again = (kept.get((dataset, kind)) for kind in KINDS)
+        if not seeds or not again:
+            continue
+        whole = [np.array(row["patterns"]) for row in seeds]
+        pairs = [
+            np.abs(np.sum(a * b, axis=1)).min() for i, a in enumerate(whole) for b in whole[:i]
+        ]
+        drawn = [pattern_cosines(np.array(row["patterns"]).T, whole[0].T) for row in again]
+        agree = np.array([np.sort(_matched(cosines)) for cosines in drawn])
+        lines.append([dataset, took(seeds), f"{min(pairs):.4f}", f"{np.median(agree):.3f}",
+                      f"{np.percentile(agree.min(axis=1), 25):.3f}", len(seeds), len(again)])  # fmt: skip
+    heading = ["dataset", "auto took", "seeds: least |cosine| of any pair",
+               "bootstrap: median |cosine| with the whole", "lower quartile of the worse pattern",
+               "seeds", "bootstraps"]  # fmt: skip
+    return ["### Seeds and resampled rows (auto, two patterns)", table(heading, lines)]
+
+
+def _matched(cosines):
+    rows, columns = linear_sum_assignment(-cosines)
+    return cosines[rows, columns]
+
+
+def below_the_bars(found):
+    """What fell short of what is asked of the default; 0 where nothing did."""
+    short = [
+        f"orthonormal B, p = {p}: median of auto below .999"
+        for (design, p, n), rows in found.get("true_ranks", {}).items()
+        if (design, n) == ("orthonormal B", 100_000) and np.median(column(rows, "auto")) < 0.999
+    ]
+    short += [
+        f"demo: a digit below .9 in {int(np.sum(column(rows, 'auto') < 0.9))} draw(s)"
+        for rows in found.get("demo", {}).values()
+        if column(rows, "auto").min() < 0.9
+    ]
+    return "; ".join(short) or 0
+
+
+START, END = "<!-- tables of benchmarks/accuracy.py -->", "<!-- end of tables -->"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few draws of each, minutes")
+    parser.add_argument("--only", nargs="+", choices=list(TASKS), default=None)
+    parser.add_argument("--draws", type=int, default=40)
+    parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--out", type=Path, default=Path("accuracy"))
+    parser.add_argument("--write", type=Path, default=None, help="page to put the tables into")
+    arguments = parser.parse_args()
+    if arguments.quick:  # other settings, which must not mix with those of the study
+        arguments.out = arguments.out / "quick"
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    if arguments.write is None:
+        tasks = plan(arguments.quick, arguments.draws)
+        wanted = [task for task in tasks if arguments.only is None or task[0] in arguments.only]
+        # by draw, so that a study that is stopped has about as many draws of everything
+        wanted.sort(key=lambda task: task[-1] % 100)
+        work = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")(
+            delayed(run)(task, arguments.out) for task in wanted
+        )
+        start = time.perf_counter()
+        for i, _ in enumerate(work, start=1):
+            if i % 50 == 0 or i == len(wanted):
+                spent = time.perf_counter() - start
+                print(f"{i} of {len(wanted)}, {spent:.0f} s", file=sys.stderr, flush=True)
+    text = tables(results(arguments.out))
+    if arguments.write is None:
+        print(text)
+        return below_the_bars(results(arguments.out))
+    page = arguments.write.read_text()
+    before, rest = page.split(START)
+    _, after = rest.split(END)
+    arguments.write.write_text(f"{before}{START}\n\n{text}\n\n{END}{after}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

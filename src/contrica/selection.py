@@ -1,0 +1,282 @@
+"""Ranks from a structured fit: as many patterns as the data are sure of.
+
+The smallest eigenvalues of a flattened cumulant lie below the noise, so a scree cannot tell the ranks. A
+joint fit can: every pattern of κ₄(y) and κ₄(x) is fitted with a free weight in both, patterns of which no
+weight is significant (`contrica.significance`) are taken out, and patterns that the residuals show are
+tried, until neither helps. Then ``r`` counts the patterns with significant weight in a background, and
+``ℓ`` those of the others whose weight in the foreground is surely larger than in any background, which
+supposes that the datasets are on one scale. What is neither is counted with r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from contrica.decompositions import htd
+from contrica.eigen import few_threads
+from contrica.joint import JointFit, JointProblem, algorithm_2_starts, descend
+from contrica.operators import RankOneSum
+from contrica.significance import Judged, RowGroups, critical_score, weight_scores
+from contrica.symmetric import n_packed
+
+__all__ = ["RankChoice", "choose_by_significance", "searchable"]
+
+# Level of each decision, over all patterns. A vector that was fitted to the noise of these rows scores
+# higher than one given in advance, so that the level of the whole search is not this.
+LEVEL = 0.01
+# Steps of each fit, and share by which a try must lower the objective to be kept.
+STEPS = 100
+WORTHWHILE = 1e-2
+# Multiplications that the search may cost in all; seconds of one core.
+BUDGET = 5e9
+# Entries of all vectors together whose errors are worked out at once: an equation for each.
+JUDGED = 1800
+
+
+class RankChoice(NamedTuple):
+    """Ranks, and how sure the data are of them.
+
+    Attributes
+    ----------
+    n_background, n_foreground : int
+        r and ℓ; ℓ = 0 where no pattern of the foreground is significant.
+    vectors : ndarray of shape (p, r + l)
+        All patterns in the problem's coordinates, those of the background first.
+    scores : ndarray of shape (n_datasets, r + l)
+        Each weight over its standard error; the foreground's in the first row.
+    critical : float
+        What a score must reach.
+    rejected : float
+        Score of the weakest pattern after the best one more was added; 0 where none was tried.
+    left : ndarray of shape (n_datasets,)
+        Squared norm of what the patterns leave of each tensor, over the tensor's.
+    complete : bool
+        Whether the search from the best start ended because nothing more helped, and was not cut short.
+    """
+
+    n_background: int
+    n_foreground: int
+    vectors: np.ndarray
+    scores: np.ndarray
+    critical: float
+    rejected: float
+    left: np.ndarray
+    complete: bool
+
+
+def choose_by_significance(
+    problem: JointProblem,
+    groups: Sequence[RowGroups],
+    start: tuple[int, int],
+    *,
+    wanted: int | None = None,
+    rng: np.random.Generator,
+) -> RankChoice:
+    """R and ℓ by which patterns a joint fit is sure of.
+
+    Parameters
+    ----------
+    problem : JointProblem
+        Of a foreground and one or more backgrounds.
+    groups : sequence of RowGroups
+        The rows behind it in its coordinates, foreground first.
+    start : tuple of int
+        r and ℓ to start from; too many rather than too few. More patterns than are affordable to
+        judge together, 60 in 30 dimensions, are cut down to that number.
+    wanted : int, optional
+        Foreground patterns that are asked for. Where more are found, those with a weight in a
+        background that is significant at the level of 5 instead of 1 % are taken for shared ones.
+    rng : numpy.random.Generator
+        Source of the subspace power method's starts.
+
+    Returns
+    -------
+    RankChoice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from contrica.cumulants import cumulants
+    >>> from contrica.datasets import make_synthetic
+    >>> from contrica.joint import JointProblem
+    >>> data = make_synthetic(6, random_state=0)
+    >>> rows = [data.foreground, data.background]
+    >>> problem = JointProblem.of(*map(cumulants, rows))
+    >>> groups = [RowGroups(part, problem.whiten) for part in rows]
+    >>> choose_by_significance(problem, groups, (4, 8), rng=np.random.default_rng(0))[:2]
+    (6, 5)
+    """
+    search = _Search(problem, groups)
+    r, l = _affordable(*start, problem.whiten.shape[1])  # noqa: E741 - the paper's ℓ
+    with few_threads(problem.whiten.shape[1]):
+        for guess in algorithm_2_starts(problem, r, l, rng=rng):
+            search.from_start(guess)
+            if search.spent > BUDGET:
+                break
+        return search.choice(wanted)
+
+
+def searchable(n_features: int, n_patterns: int, n_datasets: int = 2) -> bool:
+    """Whether ten fits of so many patterns are affordable, fewer than any search needs.
+
+    Up to 18 dimensions with twice as many patterns they are.
+
+    Parameters
+    ----------
+    n_features, n_patterns, n_datasets : int
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> searchable(12, 24), searchable(30, 60)
+    (True, False)
+    """
+    return 10 * STEPS * _price(n_features, n_patterns, n_datasets) <= BUDGET
+
+
+def _price(n_features: int, n_patterns: int, n_datasets: int) -> float:
+    """Multiplications of one step of a fit."""
+    return 2.0 * n_packed(n_features) ** 2 * n_patterns * n_datasets
+
+
+def _affordable(r: int, l: int, n_features: int) -> tuple[int, int]:  # noqa: E741
+    most = min(max(JUDGED // n_features, 2), n_packed(n_features))
+    if r + l <= most:
+        return r, l
+    fewer = min(max(round(most * r / (r + l)), 1), most - 1)
+    return fewer, most - fewer
+
+
+class _Tried(NamedTuple):
+    """A fit with all weights free, and its scores."""
+
+    fit: JointFit
+    judged: Judged
+
+    @property
+    def scores(self) -> np.ndarray:
+        return self.judged.scores
+
+    @property
+    def strength(self) -> np.ndarray:
+        """Of each pattern, the largest of its scores."""
+        return np.abs(self.scores).max(axis=0)
+
+    def __len__(self) -> int:
+        return self.scores.shape[1]
+
+    def lowers(self, other: _Tried | None) -> bool:
+        return other is None or self.fit.objective < other.fit.objective * (1 - WORTHWHILE)
+
+
+class _Search:
+    """The best set of patterns so far, and what was spent on it."""
+
+    def __init__(self, problem: JointProblem, groups: Sequence[RowGroups]) -> None:
+        self.tensors, self.groups = problem.tensors, groups
+        self.norms = [tensor.squared_norm() for tensor in self.tensors]
+        self.n_groups = min(part.n_groups for part in groups)
+        self.most = n_packed(problem.whiten.shape[1])
+        self.spent, self.rejected = 0.0, 0.0
+        self.best: _Tried | None = None
+        self.complete = False
+
+    def critical(self, n_patterns: int, level: float = LEVEL) -> float:
+        return critical_score(len(self.tensors) * n_patterns, self.n_groups, level)
+
+    def try_out(self, vectors: np.ndarray) -> _Tried:
+        free = np.ones((len(self.tensors), vectors.shape[1]), dtype=bool)
+        price = _price(vectors.shape[0], vectors.shape[1], len(self.tensors))
+        steps = int(np.clip(BUDGET / 2 / price, 10, STEPS))
+        fit = descend(self.tensors, vectors, free, steps, 1e-6)
+        self.spent += price * fit.n_evaluations
+        return _Tried(fit, weight_scores(self.groups, fit, self.norms))
+
+    def without_the_doubtful(self, tried: _Tried) -> _Tried:
+        """Take out the weakest patterns, some at a time, until all that are left are significant."""
+        while len(tried) > 1:
+            doubtful = np.flatnonzero(tried.strength < self.critical(len(tried)))
+            if doubtful.size == 0:
+                break
+            # beyond the budget all at once
+            count = max(doubtful.size // 2, 1) if self.spent < BUDGET else doubtful.size
+            count = min(count, len(tried) - 1)
+            weakest = doubtful[np.argsort(tried.strength[doubtful], kind="stable")[:count]]
+            tried = self.try_out(np.delete(tried.fit.vectors, weakest, axis=1))
+        return tried
+
+    def from_start(self, vectors: np.ndarray) -> None:
+        """Prune, then add what a residual shows as long as that helps."""
+        found = self.without_the_doubtful(self.try_out(vectors))
+        better: _Tried | None = found
+        complete = True
+        while better is not None:
+            found, better = better, None
+            if len(found) >= self.most:
+                break
+            if self.spent > BUDGET:
+                complete = False
+                break
+            for tensor, weights in zip(self.tensors, found.fit.weights, strict=True):
+                rest = tensor - RankOneSum(weights, found.fit.vectors)
+                added = htd(rest, 1, tie_gap=0.0).vectors
+                grown = self.try_out(np.column_stack([found.fit.vectors, added]))
+                if grown.strength.min() < self.critical(len(grown)):
+                    self.rejected = max(self.rejected, float(grown.strength.min()))
+                    grown = self.without_the_doubtful(grown)
+                # as many patterns, and a lower objective: one was swapped for a better one
+                if len(grown) >= len(found) and grown.lowers(found) and grown.lowers(better):
+                    better = grown
+        if found.lowers(self.best):
+            self.best, self.complete = found, complete
+
+    def _larger_in_front(self, judged: Judged) -> np.ndarray:
+        """Patterns whose weight in the foreground is surely larger than any in a background.
+
+        With few rows a weight in the background may be as large as that in the foreground, and not
+        significant; that alone makes no pattern of the foreground.
+        """
+        sizes = np.abs(judged.weights)
+        most = sizes[1:] + critical_score(1, self.n_groups, 0.1) * judged.errors[1:]
+        return sizes[0] > most.max(axis=0)
+
+    def choice(self, wanted: int | None) -> RankChoice:
+        found = self.best
+        if found is None:  # cannot be: the first start always gives something
+            raise RuntimeError("no fit was tried")
+        background = np.abs(found.scores[1:]).max(axis=0)
+        n_tests = (len(self.tensors) - 1) * len(found)
+        shared = background >= critical_score(n_tests, self.n_groups, LEVEL)
+        shared |= ~self._larger_in_front(found.judged)
+        # A pattern of the background that is weak there looks like one of the foreground.
+        weak = critical_score(n_tests, self.n_groups, 5 * LEVEL)
+        for j in np.argsort(-background):
+            if wanted is None or np.sum(~shared) <= wanted or background[j] < weak:
+                break
+            shared[j] = True
+        # what fits no dataset surely is nobody's pattern
+        sure = found.strength >= self.critical(len(found))
+        order = np.concatenate([np.flatnonzero(shared & sure), np.flatnonzero(~shared & sure)])
+        vectors = found.fit.vectors[:, order]
+        left = [
+            (tensor - RankOneSum(weights, found.fit.vectors)).squared_norm() / norm
+            for tensor, weights, norm in zip(
+                self.tensors, found.fit.weights, self.norms, strict=True
+            )
+        ]
+        return RankChoice(
+            int(np.sum(shared & sure)),
+            int(np.sum(~shared & sure)),
+            vectors,
+            found.scores[:, order],
+            self.critical(len(found)),
+            self.rejected,
+            np.array(left),
+            self.complete,
+        )

@@ -1,0 +1,233 @@
+"""How sure a joint fit is of each weight: a score that outlying rows do not decide.
+
+A fit solves ``Jᵀ(κ₄ − model) = 0``, J being the derivative of the model in vectors and weights, so a
+change of the data moves it by ``(JᵀJ)⁻¹Jᵀ ψ``, where ψ is what rows add to the fourth cumulant beyond
+their share: their influence. Rows are dealt into groups, each group's influence on every weight is
+computed, and the weight is compared with the spread of these: a group jackknife to first order, in one
+pass over the rows, without refitting. One outlying row of a heavy-tailed source dominates a fourth
+cumulant but spoils one group only, so means and spreads are trimmed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.stats import t as student
+
+from contrica.blocks import block_rows, iterate_blocks
+from contrica.joint import JointFit
+from contrica.operators import PackedTensor
+from contrica.symmetric import n_packed, pair_indices
+
+__all__ = ["Judged", "RowGroups", "critical_score", "weight_scores"]
+
+GROUPS = 40
+# share of groups trimmed at either end
+TRIM = 0.2
+# keeps vectors that meet from making the normal equations singular; relative to their diagonal
+RIDGE = 1e-9
+
+
+class RowGroups:
+    """Rows of one dataset about their mean, in given coordinates, dealt in turn into groups.
+
+    Dealing in turn needs no random numbers, and spreads rows that are sorted by some label evenly. Rows
+    that depend on one another, such as replicates, make the groups more alike than they should be, and
+    scores too large.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, p)
+    axes : ndarray of shape (p, k), optional
+        Coordinates are ``rows · axes``.
+    """
+
+    def __init__(self, rows: np.ndarray, axes: np.ndarray | None = None) -> None:
+        centred = rows - rows.mean(axis=0)
+        seen = centred if axes is None else centred @ axes
+        n, p = seen.shape
+        count = max(min(GROUPS, n // 2), 2)
+        groups = [np.ascontiguousarray(seen[i::count]) for i in range(count)]
+        self.n_groups = count
+        self._covariances = np.array([part.T @ part / len(part) for part in groups])
+        # With many rows each group's fourth moment is smaller than the group.
+        packed = 2 * n * p > count * n_packed(p) ** 2
+        self._moments: list[Callable[[np.ndarray], np.ndarray]] = [
+            _packed_moment(part).apply_vectors if packed else _third_power(part) for part in groups
+        ]
+        self._shares = np.array([len(part) / n for part in groups])
+
+    def influence(self, vectors: np.ndarray) -> np.ndarray:
+        """What each group says of the cumulant contracted with ``u, u, u``, less what all rows say.
+
+        ``E_b[(x·u)³ x] − 3 (uᵀΣu) Σ_b u − 3 (uᵀΣ_b u) Σu + 3 (uᵀΣu) Σu`` over the rows of group b is
+        linear in the group and, where Σ is the mean of the Σ_b, has the cumulant as its mean. Σ is
+        the mean of those with neither the largest nor the smallest traces here, so that an outlying
+        row in one group leaves the others alone. The mean of all rows is held fixed.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (p, k)
+
+        Returns
+        -------
+        ndarray of shape (n_groups, p, k)
+        """
+        moments = np.array([moment(vectors) for moment in self._moments])
+        own = self._covariances @ vectors
+        by_size = np.argsort(np.trace(self._covariances, axis1=1, axis2=2), kind="stable")
+        cut = int(TRIM * self.n_groups)
+        steady = self._covariances[by_size[cut : self.n_groups - cut]].mean(axis=0) @ vectors
+        energy = np.einsum("ik,ik->k", vectors, steady)
+        said = moments - 3 * energy * own + 3 * energy * steady
+        said -= 3 * np.einsum("ik,bik->bk", vectors, own)[:, None, :] * steady
+        whole = np.einsum("b,bik->ik", self._shares, own)
+        cumulant = np.einsum("b,bik->ik", self._shares, moments)
+        cumulant -= 3 * np.einsum("ik,ik->k", vectors, whole) * whole
+        return said - cumulant
+
+
+def _third_power(rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda vectors: rows.T @ (rows @ vectors) ** 3 / len(rows)
+
+
+def _packed_moment(rows: np.ndarray) -> PackedTensor:
+    """Fourth moment about the origin."""
+    first, second, scale = pair_indices(rows.shape[1])
+    total = np.zeros((first.size, first.size))
+    for block in iterate_blocks(rows, block_rows(first.size)):
+        products = block[:, first] * block[:, second] * scale
+        total += products.T @ products
+    return PackedTensor(total / len(rows), rows.shape[1])
+
+
+def critical_score(n_weights: int, n_groups: int, level: float) -> float:
+    """Score that the largest of several weights that are zero exceeds with probability ``level``.
+
+    Student's t with as many degrees of freedom as groups are left after trimming, less one, at the
+    level over the number of weights (Bonferroni).
+
+    Parameters
+    ----------
+    n_weights, n_groups : int
+    level : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(critical_score(30, 40, 0.01), 2)
+    4.21
+    """
+    freedom = max(n_groups - 2 * int(TRIM * n_groups) - 1, 1)
+    return float(student.ppf(1 - level / n_weights / 2, freedom))
+
+
+class Judged(NamedTuple):
+    """Weights of a joint fit and how sure they are.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_datasets, k)
+        Not those of the fit, but with the influence of outlying groups trimmed.
+    errors : ndarray of shape (n_datasets, k)
+        Their standard errors.
+    """
+
+    weights: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Every weight over its standard error."""
+        return self.weights / self.errors
+
+
+def weight_scores(datasets: Sequence[RowGroups], fit: JointFit, norms: Sequence[float]) -> Judged:
+    """Every weight, all of them free, and its standard error.
+
+    Parameters
+    ----------
+    datasets : sequence of RowGroups
+        In the coordinates of the fit.
+    fit : JointFit
+        Near a minimum.
+    norms : sequence of float
+        Squared norms of the tensors, by which the fit divides.
+
+    Returns
+    -------
+    Judged
+        Where a weight is zero, its score is about Student's t with the degrees of freedom of
+        `critical_score`.
+    """
+    vectors, weights = fit.vectors, fit.weights
+    p, k = vectors.shape
+    normal = _normal_equations(vectors, weights, norms)
+    scale = np.sqrt(np.maximum(np.diag(normal), np.finfo(float).tiny))
+    factor = cho_factor(normal / scale[:, None] / scale + RIDGE * np.eye(len(normal)))
+    estimate, variance = weights.ravel().copy(), np.zeros(weights.size)
+    for d, (rows, W, norm) in enumerate(zip(datasets, weights, norms, strict=True)):
+        images = rows.influence(vectors)
+        along = np.einsum("ik,bik->bk", vectors, images)
+        right = np.zeros((len(normal), rows.n_groups))
+        across = 4 * W * (images - vectors * along[:, None, :]) / norm
+        right[: p * k] = across.transpose(2, 1, 0).reshape(p * k, -1)
+        right[p * k + d * k :][:k] = along.T / norm
+        moved = cho_solve(factor, right / scale[:, None])[p * k :] / scale[p * k :, None]
+        centre, error = _trimmed(moved)
+        estimate += centre
+        variance += error
+    errors = np.sqrt(np.maximum(variance, np.finfo(float).tiny))
+    return Judged(estimate.reshape(weights.shape), errors.reshape(weights.shape))
+
+
+def _normal_equations(
+    vectors: np.ndarray, weights: np.ndarray, norms: Sequence[float]
+) -> np.ndarray:
+    """``JᵀJ`` in the vectors, one after the other, and then in the weights of each dataset.
+
+    A vector moves across itself only: along itself the matrix gets an identity.
+    """
+    p, k = vectors.shape
+    cosines = vectors.T @ vectors
+    # u_i across u_j, as [i, j, :]
+    across = vectors.T[:, None, :] - cosines[:, :, None] * vectors.T[None, :, :]
+    products = (  # (I − u_i u_iᵀ)(I − u_j u_jᵀ) as [i, :, j, :]
+        np.eye(p)[None, :, None, :]
+        - np.einsum("ei,fi->ief", vectors, vectors)[:, :, None, :]
+        - np.einsum("ej,fj->ejf", vectors, vectors)[None]
+        + np.einsum("ij,ei,fj->iejf", cosines, vectors, vectors, optimize=True)
+    )
+    scaled = sum(np.outer(W, W) / norm for W, norm in zip(weights, norms, strict=True))
+    corner = (cosines**3 * scaled)[:, None, :, None] * products
+    corner += np.einsum("ij,jie,ijf->iejf", 3 * cosines**2 * scaled, across, across, optimize=True)
+    size = p * k
+    normal = np.zeros((size + weights.size,) * 2)
+    normal[:size, :size] = 4 * corner.reshape(size, size)
+    for j, u in enumerate(vectors.T):
+        normal[j * p : (j + 1) * p, j * p : (j + 1) * p] += np.outer(u, u)
+    # the derivative in u_j, times the term of u_i: as [j, :, i]
+    mixed = 4 * (cosines**3)[:, None, :] * across.transpose(1, 2, 0)
+    for d, (W, norm) in enumerate(zip(weights, norms, strict=True)):
+        part = slice(size + d * k, size + (d + 1) * k)
+        block = (W[:, None, None] * mixed).reshape(size, k) / norm
+        normal[:size, part], normal[part, :size] = block, block.T
+        normal[part, part] = cosines**4 / norm
+    return normal
+
+
+def _trimmed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Trimmed mean of each row, and the square of its standard error (Yuen)."""
+    ordered = np.sort(values, axis=1)
+    count = ordered.shape[1]
+    cut = int(TRIM * count)
+    kept = ordered[:, cut : count - cut]
+    drawn_in = np.clip(ordered, kept[:, :1], kept[:, -1:])
+    left = kept.shape[1]
+    return kept.mean(axis=1), drawn_in.var(axis=1, ddof=1) * (count - 1) / (left * (left - 1))

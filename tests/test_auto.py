@@ -1,0 +1,350 @@
+"""The default solver: which it takes, why, and what it says."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import silhouette_score
+
+from contrica import (
+    ContrastiveICA,
+    DelicateDataWarning,
+    PatternWarning,
+    load,
+    save,
+)
+from contrica.cumulants import cumulants
+from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
+from contrica.estimators import _contrastive_ica
+from contrica.joint import JointFit, JointProblem, fit_weights, joint_contrast
+from contrica.metrics import pattern_cosines, pattern_similarity
+from contrica.selection import RankChoice
+from contrica.significance import RowGroups, critical_score, weight_scores
+
+
+def unit(matrix):
+    return matrix / np.linalg.norm(matrix, axis=0)
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Rows enough for a joint fit."""
+    return make_synthetic(6, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def few():
+    return make_synthetic(6, n_samples=1000, random_state=1)
+
+
+def fit(data, n_components=5, **options):
+    model = ContrastiveICA(n_components, **{"random_state": 0, **options})
+    return model.fit(data.foreground, background=data.background)
+
+
+@pytest.fixture(scope="module")
+def joint(many):
+    return fit(many)
+
+
+@pytest.fixture(scope="module")
+def subspace(few):
+    return fit(few)
+
+
+# --- which solver ---
+
+
+@pytest.mark.parametrize(("p", "seed"), [(6, 0), (8, 0)])
+def test_many_rows_of_the_model_are_fitted_jointly(p, seed):
+    data = make_synthetic(p, random_state=seed)
+    model = fit(data, p - 1)
+    assert model.solver_ == "joint"
+    assert (model.n_background_, model.n_foreground_) == (p, p - 1)
+    assert pattern_similarity(model.components_.T, data.B) > 0.99
+
+
+def test_few_rows_are_searched_in_the_contrast_subspace():
+    """Where it beats Algorithm 2 that is told the ranks."""
+    auto, paper = [], []
+    for seed in range(5):
+        data = make_synthetic(6, n_samples=1000, random_state=seed)
+        model = fit(data)
+        assert model.solver_ == "subspace"
+        assert model.n_background_ == 0
+        auto.append(pattern_similarity(model.components_.T, data.B))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PatternWarning)
+            given = fit(data, solver="paper", n_background=6, n_foreground=5)
+        paper.append(pattern_similarity(given.components_.T, data.B))
+    assert np.median(auto) > 0.85
+    assert np.median(auto) > np.median(paper) + 0.05
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_both_digits_of_the_demo_are_found_by_default(seed):
+    data = load_digits_on_photos(random_state=seed)
+    model = fit(data, 2)
+    assert model.solver_ == "subspace"
+    cosines = pattern_cosines(model.components_.T, data.patterns.T)
+    assert max(np.diag(cosines).min(), np.diag(cosines[::-1]).min()) > 0.9
+
+
+def test_four_clusters_come_apart_by_default():
+    """Two hundred rows; median over draws. The true patterns reach 0.865."""
+    scores = []
+    for seed in range(7):
+        data = make_four_clusters(200, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DelicateDataWarning)  # the background has rank three
+            model = fit(data, 2)
+        scores.append(silhouette_score(model.transform(data.foreground), data.labels))
+    assert np.median(scores) >= 0.82
+
+
+def test_what_the_joint_fit_leaves_is_a_reason_against_it(many, joint, monkeypatch):
+    from contrica.estimators import _contrastive_ica as module
+
+    left = joint.rank_choice_.left.max()
+    assert left < module.MOST_LEFT
+    monkeypatch.setattr(module, "MOST_LEFT", 0.9 * left)
+    model = fit(many)
+    assert model.solver_ == "subspace"
+    assert f"leaves {left:.2g} of a fourth cumulant" in model.reason_
+
+
+def test_too_many_dimensions_are_not_searched(rng, monkeypatch):
+    from contrica.estimators import _contrastive_ica as module
+
+    monkeypatch.setattr(module, "choose_by_significance", lambda *a, **k: pytest.fail("searched"))
+    X, Y = rng.laplace(size=(400, 20)), rng.laplace(size=(400, 20))
+    X[:, :2] += 4 * rng.choice([-1, 1], (400, 2))
+    model = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    assert model.solver_ == "subspace"
+    assert "20 dimensions" in model.reason_
+    assert pattern_similarity(model.components_.T, np.eye(20)[:, :2]) > 0.95
+
+
+@pytest.mark.parametrize("solver", ["paper", "joint", "subspace"])
+def test_a_solver_that_is_asked_for_is_taken(many, solver):
+    model = fit(many, 2, solver=solver)
+    assert model.solver_ == solver
+    assert "asked for" in model.reason_
+    assert (model.rank_choice_ is None) == (solver != "joint")
+
+
+def test_without_a_background_it_is_plain(rng):
+    X = rng.laplace(size=(2000, 3)) * [3.0, 2.0, 1.0]
+    with pytest.warns(DelicateDataWarning, match="no background"):
+        model = ContrastiveICA(2, random_state=0).fit(X)
+    assert model.solver_ == "plain"
+    assert model.rank_choice_ is None
+    assert np.isnan(model.pattern_scores_).all()
+    assert model.summary().startswith("solver: plain (no background was given)")
+
+
+# --- ranks ---
+
+
+def test_ranks_that_are_given_are_kept(many, few):
+    given = {"n_background": 6, "n_foreground": 5}
+    model = fit(many, 3, **given)
+    assert (model.solver_, model.n_background_, model.n_foreground_) == ("joint", 6, 5)
+    assert model.rank_choice_ is None
+    assert "of 5 foreground patterns in a joint fit 5 are significant" in model.reason_
+    assert model.components_.shape == (3, 6)
+    # with few rows fewer than half of them are significant
+    model = fit(few, 3, **given)
+    assert model.solver_ == "subspace"
+    assert "are significant" in model.reason_
+    assert model.n_foreground_ == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "ranks"),
+    [
+        ({"n_background": 6}, (6, 5)),
+        ({"n_foreground": 5}, (6, 5)),
+        ({"n_background": 5, "solver": "joint"}, (5, 6)),
+        ({"n_foreground": 4, "solver": "joint"}, (7, 4)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of the wrong ones
+def test_one_rank_that_is_given_is_kept_and_the_other_is_the_rest(many, given, ranks):
+    model = fit(many, 4, **given)
+    assert model.solver_ == "joint"
+    assert (model.n_background_, model.n_foreground_) == ranks
+    assert isinstance(model.rank_choice_, RankChoice)
+    if ranks == (6, 5):
+        assert pattern_cosines(model.components_.T, many.B).max(axis=1).min() > 0.99
+
+
+def test_a_joint_fit_that_is_sure_of_nothing_says_so():
+    data = make_synthetic(6, sources="gaussian", random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fit(data, 2, solver="joint")
+    assert "n_foreground_ = 0" in " ".join(str(w.message) for w in caught)
+    assert model.n_foreground_ == 0
+    assert model.n_background_ == 6
+    assert model.components_.shape == (2, 6)
+    # whereas what varies more is not nothing
+    other = fit(data, 2)
+    assert other.solver_ == "subspace"
+    assert other.n_foreground_ > 0
+
+
+def test_warnings_of_a_joint_fit_that_is_dropped_are_dropped_too(few, monkeypatch):
+    def complaining(*arguments, **options):
+        warnings.warn("not there yet", ConvergenceWarning, stacklevel=1)
+        return joint_contrast(*arguments, **options)
+
+    monkeypatch.setattr(_contrastive_ica, "joint_contrast", complaining)
+    given = {"n_background": 6, "n_foreground": 5}
+    with pytest.warns(ConvergenceWarning, match="not there yet"):
+        fit(few, solver="joint", **given)
+    assert fit(few, **given).solver_ == "subspace"  # in silence: warnings are errors
+
+
+# --- what it says ---
+
+
+def test_the_summary_of_a_joint_fit(joint):
+    lines = joint.summary().splitlines()
+    assert lines[0] == f"solver: joint ({joint.reason_})"
+    assert "sure of 5 foreground patterns" in joint.reason_
+    assert lines[1] == "ranks: 6 background and 5 foreground patterns, in 6 dimensions"
+    assert lines[2].startswith("doubt: a score of 4.1 is needed")
+    assert f"left out {joint.rank_choice_.rejected:.1f}" in lines[2]
+    assert len(lines) == 8
+    assert lines[3] == (
+        f"pattern 1: k(b) = {joint.contrast_ratio_[0]:.4g}, weight {joint.foreground_weights_[0]:.4g}, "
+        f"score {joint.pattern_scores_[0]:.1f}"
+    )
+
+
+def test_the_summary_of_a_contrast_subspace(subspace):
+    lines = subspace.summary().splitlines()
+    assert lines[0] == f"solver: subspace ({subspace.reason_})"
+    assert "asked for 5" in subspace.reason_
+    assert "sure of 0" in subspace.reason_
+    assert lines[1] == f"ranks: {subspace.n_foreground_} foreground patterns, in 6 dimensions"
+    assert lines[2].startswith("doubt: ")
+    assert lines[3] == (
+        f"pattern 1: k(f) = {subspace.contrast_ratio_[0]:.4g}, "
+        f"weight {subspace.foreground_weights_[0]:.4g}"
+    )
+    assert np.isnan(subspace.pattern_scores_).all()
+
+
+def test_the_summary_needs_a_fit_and_says_no_doubt_where_none_was_asked(many):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        ContrastiveICA().summary()
+    text = fit(many, 2, solver="paper").summary()
+    assert text.splitlines()[0] == 'solver: paper (solver="paper" was asked for)'
+    assert "doubt" not in text
+
+
+def test_scores_belong_to_their_patterns(many, joint):
+    """Worked out again from the patterns as they stand in the fitted model."""
+    rows = [many.foreground, many.background]
+    problem = JointProblem.of(*map(cumulants, rows))
+    patterns = np.vstack([joint.background_components_, joint.components_])
+    vectors = unit(problem.whiten.T @ patterns.T)
+    weights = fit_weights(problem.tensors, vectors, np.ones((2, 11), dtype=bool))
+    norms = [tensor.squared_norm() for tensor in problem.tensors]
+    groups = [RowGroups(part, problem.whiten) for part in rows]
+    judged = weight_scores(groups, JointFit(vectors, weights, 0.0, 0, 0.0), norms)
+    assert_allclose(joint.pattern_scores_, judged.scores[0, 6:], rtol=1e-6)
+    assert np.abs(np.diff(joint.pattern_scores_)).min() > 0.01  # so that their order counts
+    assert np.abs(joint.pattern_scores_).min() > critical_score(22, 40, 0.01)
+
+
+def test_patterns_that_are_not_significant_come_last(few):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fit(few, solver="joint", n_background=4, n_foreground=8, n_components=8)
+    sure = np.abs(model.pattern_scores_) >= critical_score(24, 40, 0.01)
+    assert (np.diff(sure.astype(int)) <= 0).all()
+    for part in (model.contrast_ratio_[sure], model.contrast_ratio_[~sure]):
+        assert (np.diff(part) <= 0).all()
+
+
+# --- the same again ---
+
+
+@pytest.mark.parametrize("data", ["many", "few"])
+def test_the_same_seed_gives_the_same_bits(data, joint, subspace, request):
+    model = {"many": joint, "few": subspace}[data]
+    again = fit(request.getfixturevalue(data))
+    for name in ("components_", "filters_", "contrast_ratio_", "pattern_scores_", "mean_"):
+        assert np.array_equal(getattr(again, name), getattr(model, name), equal_nan=True), name
+    assert again.summary() == model.summary()
+
+
+def test_row_order_in_memory_and_float32_do_not_matter(many, joint):
+    X, Y = np.asfortranarray(many.foreground), np.asfortranarray(many.background)
+    other = ContrastiveICA(5, random_state=0).fit(X, background=Y)
+    assert_allclose(other.components_, joint.components_, atol=1e-5)
+    single, double = (
+        ContrastiveICA(2, random_state=0).fit(
+            many.foreground[:2000].astype(np.float32).astype(kind),
+            background=many.background[:2000].astype(np.float32).astype(kind),
+        )
+        for kind in (np.float32, np.float64)
+    )
+    assert np.array_equal(single.components_, double.components_)
+
+
+@pytest.mark.parametrize("data", ["joint", "subspace"])
+def test_a_saved_model_keeps_what_was_chosen(data, tmp_path, request):
+    model = request.getfixturevalue(data)
+    save(model, tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    assert again.solver_ == model.solver_ == data
+    assert again.reason_ == model.reason_
+    assert again.summary() == model.summary()
+    assert isinstance(again.rank_choice_, RankChoice)
+    for one, two in zip(again.rank_choice_, model.rank_choice_, strict=True):
+        assert np.array_equal(one, two)
+    assert np.array_equal(again.pattern_scores_, model.pattern_scores_, equal_nan=True)
+
+
+def test_data_of_one_direction_go_to_the_subspace(rng):
+    X, Y = (rng.laplace(size=(200, 1)) * [1.0, 2.0] for _ in range(2))
+    with pytest.warns(DelicateDataWarning, match="rank 1 in 2"):
+        model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(9 * X, background=Y)
+    assert model.solver_ == "subspace"
+    assert model.reason_ == "the data vary in one direction only"
+    with (
+        pytest.warns(DelicateDataWarning, match="rank 1 in 2"),
+        pytest.raises(ValueError, match="one direction only"),
+    ):
+        ContrastiveICA(1, solver="joint").fit(9 * X, background=Y)
+
+
+def test_a_rank_that_was_given_stays(many):
+    model = fit(many, 2, solver="joint", n_background=9)
+    assert model.n_background_ == 9
+    with pytest.warns(PatternWarning, match="n_components=3 .* n_foreground=1"):
+        model = fit(many, 3, solver="joint", n_foreground=1)
+    assert model.n_foreground_ == 1
+    assert model.components_.shape == (1, 6)
+
+
+def test_all_patterns_of_a_subspace_are_those_that_pass():
+    data = load_digits_on_photos(1000)
+    model = ContrastiveICA(None, random_state=0).fit(data.foreground, background=data.background)
+    assert model.solver_ == "subspace"
+    assert len(model.components_) == model.n_foreground_ > 1
+
+
+def test_scores_too_many_to_work_out_are_left_out(many, monkeypatch):
+    monkeypatch.setattr(_contrastive_ica, "MOST_JUDGED", 10)
+    model = fit(many, solver="joint", n_background=6, n_foreground=5)
+    assert np.isnan(model.pattern_scores_).all()
+    assert (np.diff(model.contrast_ratio_) <= 0).all()

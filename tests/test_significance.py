@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import t as student
+from scipy.stats import trim_mean
+
+from contrica import significance
+from contrica.cumulants import cumulants
+from contrica.datasets import make_synthetic
+from contrica.joint import JointProblem, descend
+from contrica.significance import RowGroups, critical_score, weight_scores
+from tests import naive
+
+
+def unit(matrix):
+    return matrix / np.linalg.norm(matrix, axis=0)
+
+
+def scores_at_the_truth(X, Y, patterns):
+    """Scores of a free fit that starts at the patterns, in whitened coordinates."""
+    problem = JointProblem.of(cumulants(X), cumulants(Y))
+    groups = [RowGroups(rows, problem.whiten) for rows in (X, Y)]
+    start = problem.whiten.T @ patterns
+    fit = descend(problem.tensors, start, np.ones((2, start.shape[1]), dtype=bool), 300, 1e-6)
+    norms = [tensor.squared_norm() for tensor in problem.tensors]
+    return weight_scores(groups, fit, norms).scores
+
+
+# --- the pieces, against their twins ---
+
+
+@pytest.mark.parametrize("n_datasets", [1, 2, 3])
+def test_the_normal_equations_are_those_of_the_dense_model(n_datasets, rng):
+    vectors = unit(rng.standard_normal((3, 4)))
+    weights = rng.uniform(0.5, 2, (n_datasets, 4)) * rng.choice([-1, 1], (n_datasets, 4))
+    norms = rng.uniform(1, 5, n_datasets)
+    J = naive.model_jacobian(vectors, weights, norms)
+    expected = J.T @ J
+    for j, u in enumerate(vectors.T):  # along itself a vector does not move
+        expected[3 * j : 3 * j + 3, 3 * j : 3 * j + 3] += np.outer(u, u)
+    found = significance._normal_equations(vectors, weights, norms)
+    # central differences with steps of 1e-6 have nine digits
+    assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_rows", [24, 48])  # groups are kept as rows, and as moments
+def test_influence_is_the_derivative_of_the_cumulant_in_a_groups_weight(n_rows, monkeypatch, rng):
+    monkeypatch.setattr(significance, "GROUPS", 4)
+    X = rng.exponential(size=(n_rows, 3)) @ rng.standard_normal((3, 3)) + 5
+    # mirrored rows have no third moment, through which alone a group's mean would count
+    X = np.vstack([X[: n_rows // 2], 10 - X[: n_rows // 2]])
+    groups = RowGroups(X)
+    assert groups.n_groups == 4
+    vectors = rng.standard_normal((3, 2))
+    found = groups.influence(vectors)
+    dealt = [np.arange(n_rows)[i::4] for i in range(4)]
+    for k, u in enumerate(vectors.T):
+        expected = naive.group_influence(X, dealt, u)
+        assert_allclose(found[:, :, k], expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def test_groups_kept_as_moments_and_as_rows_have_the_same_influence(monkeypatch, rng):
+    monkeypatch.setattr(significance, "GROUPS", 4)  # of so few none is trimmed
+    X, axes = rng.exponential(size=(200, 4)), rng.standard_normal((4, 3))
+    vectors = rng.standard_normal((3, 6))
+    packed, plain = RowGroups(X, axes), RowGroups(X, axes)
+    assert "apply_vectors" in packed._moments[0].__qualname__
+    seen = (X - X.mean(axis=0)) @ axes
+    plain._moments = [significance._third_power(seen[i::4]) for i in range(4)]
+    assert_allclose(packed.influence(vectors), plain.influence(vectors), rtol=1e-9, atol=1e-9)
+    assert_allclose(packed.influence(vectors).mean(axis=0), 0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "count"), [(3, 2), (10, 5), (80, 40), (1000, 40)])
+def test_every_group_has_a_row_and_there_are_at_most_forty(n, count, rng):
+    groups = RowGroups(rng.laplace(size=(n, 2)))
+    assert groups.n_groups == count
+    assert np.isfinite(groups.influence(np.eye(2))).all()
+
+
+@pytest.mark.parametrize("count", [2, 4, 9, 10, 40])
+def test_means_and_errors_are_trimmed_ones(count, rng):
+    values = rng.standard_t(2, size=(3, count))
+    centre, error = significance._trimmed(values)
+    assert_allclose(centre, trim_mean(values, significance.TRIM, axis=1), rtol=1e-12)
+    for row, mean, square in zip(values, centre, error, strict=True):
+        expected = naive.trimmed_mean_and_error(list(row), significance.TRIM)
+        assert_allclose((mean, square), expected, rtol=1e-12)
+
+
+def test_the_critical_score_is_exceeded_as_often_as_it_says(rng):
+    """By the trimmed means of normal groups, of 20 000 weights; Student's t is Yuen's approximation."""
+    centre, error = significance._trimmed(rng.standard_normal((20_000, 40)))
+    for level in (0.2, 0.05, 0.01):
+        beyond = np.mean(np.abs(centre / np.sqrt(error)) > critical_score(1, 40, level))
+        assert 0.8 * level < beyond < 1.4 * level
+
+
+def test_more_weights_and_fewer_groups_ask_for_more():
+    assert critical_score(1, 40, 0.05) < critical_score(10, 40, 0.05) < critical_score(10, 8, 0.05)
+    assert critical_score(10, 40, 0.01) > critical_score(10, 40, 0.05)
+    assert_allclose(2 * 10 * student.sf(critical_score(10, 40, 0.05), 40 - 16 - 1), 0.05)
+    assert np.isfinite(critical_score(4, 2, 0.01))  # two groups leave one degree of freedom
+
+
+# --- scores ---
+
+
+def test_scores_are_standard_for_zero_weights_and_large_for_patterns():
+    """Weights of salient patterns in the background are zero, all others are not."""
+    zeros, others = [], []
+    for seed in range(12):
+        data = make_synthetic(5, n_samples=30_000, random_state=seed)
+        scores = scores_at_the_truth(
+            data.foreground, data.background, np.column_stack([data.A, data.B])
+        )
+        zeros.extend(scores[1, 5:])
+        others.append(np.abs(scores).max(axis=0))
+    zeros = np.array(zeros)
+    assert zeros.size == 48
+    # a standard deviation from 48 numbers is off by a tenth
+    assert 0.7 < zeros.std() < 1.4
+    assert np.abs(zeros).max() < critical_score(zeros.size, 40, 0.01)
+    assert np.median(others) > 2 * critical_score(18, 40, 0.01)
+    assert np.mean(np.array(others) > critical_score(18, 40, 0.01)) > 0.95
+
+
+def test_one_wild_row_does_not_hide_a_pattern(monkeypatch):
+    data = make_synthetic(4, n_samples=50_000, random_state=0)
+    patterns = np.column_stack([data.A, data.B])
+    needed = critical_score(14, 40, 0.01)
+    salient = 5  # the second column of B
+    clean = scores_at_the_truth(data.foreground, data.background, patterns)
+    assert clean[0, salient] > 2 * needed
+    X = data.foreground.copy()
+    X[7] = X.mean(axis=0) + 60 * data.B[:, 1]
+    wild = scores_at_the_truth(X, data.background, patterns)
+    assert_allclose(wild[0, 4:], clean[0, 4:], rtol=0.2)
+    # without trimming, that row is most of the weight and all of its error
+    monkeypatch.setattr(significance, "TRIM", 0.0)
+    assert scores_at_the_truth(X, data.background, patterns)[0, salient] < 2
+
+
+def test_the_units_of_the_variables_do_not_change_scores(rng):
+    data = make_synthetic(4, n_samples=20_000, random_state=0)
+    patterns = np.column_stack([data.A, data.B])
+    plain, scaled = (
+        scores_at_the_truth(data.foreground * s, data.background * s, s[:, None] * patterns)
+        for s in (np.ones(4), np.array([1e3, 0.02, 5.0, 1.0]))
+    )
+    assert_allclose(scaled, plain, rtol=1e-4)
+
+
+def test_scores_grow_with_the_root_of_the_rows():
+    ratios = []
+    for seed in range(5):
+        data = make_synthetic(4, n_samples=80_000, random_state=seed)
+        patterns = np.column_stack([data.A, data.B])
+        few, many = (
+            scores_at_the_truth(data.foreground[:n], data.background[:n], patterns)
+            for n in (20_000, 80_000)
+        )
+        ratios.append(np.median(np.abs(many[0] / few[0])))
+    assert 1.6 < np.median(ratios) < 2.5
