@@ -329,6 +329,13 @@ def test_compare_prints_a_table_and_writes_nothing_without_a_folder(files, monke
     assert sorted(os.listdir(files)) == before
 
 
+def test_one_background_is_compared(files):
+    twice = ("--background", files / "back.csv") * 2
+    result = run(files / "fore.csv", *twice)
+    assert result.exit_code != 0
+    assert "--background was given 2 times" in said(result)
+
+
 def test_compare_with_labels_says_so_and_writes_its_files(files):
     out = files / "out"
     result = run(

@@ -214,3 +214,29 @@ def test_parameters_without_meaning_are_refused(options, message):
     X, Y, _ = planted(300, 5, 8)
     with pytest.raises(ValueError, match=message):
         ContrastiveICA(2, solver="subspace", **options).fit(X, background=Y)
+
+
+def test_the_farthest_from_gaussian_of_several_starts_is_taken(monkeypatch, rng):
+    X, Y = rng.laplace(size=(2, 800, 5))
+    fore, back = cumulants(X), cumulants(Y)
+    reached = []
+
+    def recorded(whitened, start, max_iter, tol):
+        found = log_cosh(whitened, start, max_iter, tol)
+        reached.append((subspace._negentropy(whitened @ found[0]), found[1]))
+        return found
+
+    log_cosh = subspace._log_cosh
+    monkeypatch.setattr(subspace, "_log_cosh", recorded)
+    found = subspace_ica(fore, back, X, 5, rng=np.random.default_rng(0))
+    assert len(reached) == 6
+    assert found.n_iter == max(reached)[1]
+    subspace_ica(fore, back, X, 5)
+    assert len(reached) == 7  # without a generator one start
+
+
+def test_the_log_cosh_of_a_gaussian():
+    nodes, weights = np.polynomial.hermite_e.hermegauss(150)
+    expected = weights @ np.log(np.cosh(nodes)) / weights.sum()
+    assert abs(subspace.GAUSSIAN_LOG_COSH - expected) < 1e-9
+    assert subspace._negentropy(np.array([[1e3], [-1e3]])) > 1e5  # without overflow

@@ -741,7 +741,8 @@ def compare(
         typer.Argument(help="Foreground, as for fit: csv, tsv, npy or npz.", show_default=False),
     ] = None,
     background: Annotated[
-        Path | None, typer.Option("--background", "-b", help="Background, same columns.")
+        list[Path] | None,
+        typer.Option("--background", "-b", help="Background, same columns; one only."),
     ] = None,
     labels: Annotated[
         Path | None,
@@ -778,7 +779,12 @@ def compare(
     Every method runs at its defaults and without labels. With --out, writes comparison.csv,
     comparison.png (scores by method) and patterns_METHOD.csv.
     """
-    given = (foreground, background, labels, key, background_key, header)
+    given = (foreground, background or None, labels, key, background_key, header)
+    if background is not None and len(background) > 1:
+        raise ValueError(
+            f"--background was given {len(background)} times, but only some of the methods compared take "
+            "several backgrounds. Give one, or put their rows into one file."
+        )
     if demo and any(option is not None for option in given):
         raise ValueError("--demo brings its own data and labels. Drop it, or the files and keys.")
     chosen = None if methods is None else [name.strip().lower() for name in methods.split(",")]
@@ -787,7 +793,13 @@ def compare(
         fore, back, groups = (
             _demo_data()
             if demo
-            else _comparison_data(foreground, background, labels, (key, background_key), header)
+            else _comparison_data(
+                foreground,
+                background[0] if background else None,
+                labels,
+                (key, background_key),
+                header,
+            )
         )
         comparison = compare_methods(
             _named(fore),

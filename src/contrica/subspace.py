@@ -26,6 +26,9 @@ from contrica.validation import PatternWarning, check_count, check_n_rows, warn_
 __all__ = ["SubspaceFit", "choose_dimension", "contrast_axes", "subspace_ica"]
 
 N_PERMUTATIONS = 40
+N_RANDOM_STARTS = 4
+# E log cosh ν of a standard normal ν
+GAUSSIAN_LOG_COSH = 0.37456720749143803
 
 
 class SubspaceFit(NamedTuple):
@@ -145,15 +148,18 @@ def subspace_ica(
     X: np.ndarray,
     n_dimensions: int,
     *,
+    rng: np.random.Generator | None = None,
     warn: bool = True,
     max_iter: int = 1000,
     tol: float = 1e-5,
 ) -> SubspaceFit:
-    """Independent sources inside the subspace of largest contrast; deterministic.
+    """Independent sources inside the subspace of largest contrast.
 
-    The leading ``d`` axes of `contrast_axes` are whitened by the foreground's covariance. `jade` of κ₄(x)
-    there gives a start, and FastICA with the log-cosh contrast the answer. A source found by the filter
-    f appears in the variables as ``Σ_x f``, its pattern.
+    The leading ``d`` axes of `contrast_axes` are whitened by the foreground's covariance. FastICA with
+    the log-cosh contrast there starts from `jade` of κ₄(x) and, where a generator is given, from the
+    axes themselves and four random rotations as well: it has local optima. The answer is the one whose
+    sources are farthest from Gaussian, ``Σ (E log cosh s − E log cosh ν)²`` with ν standard normal. A
+    source found by the filter f appears in the variables as ``Σ_x f``, its pattern.
 
     Parameters
     ----------
@@ -162,6 +168,8 @@ def subspace_ica(
         The foreground's rows, in the same coordinates.
     n_dimensions : int
         d, at most p.
+    rng : numpy.random.Generator, optional
+        Source of random starts; without one there is only the first start.
     warn : bool
         Whether to warn where FastICA has not converged, or the foreground varies in fewer directions.
     max_iter, tol
@@ -207,8 +215,20 @@ def subspace_ica(
                 PatternWarning,
             )
     whiten = inside @ (rotation[:, varies] / np.sqrt(values[varies]))
-    start = jade(Congruence(fore.fourth, whiten), d, tol=1e-3).vectors  # only a start
-    filters, n_iter = _log_cosh((X - fore.mean) @ whiten, start, max_iter, tol, warn)
+    starts = [jade(Congruence(fore.fourth, whiten), d, tol=1e-3).vectors]  # only a start
+    if rng is not None and d > 1:
+        loose = [np.linalg.pinv(whiten) @ axes[:, :d]]
+        loose += [rng.standard_normal((d, d)) for _ in range(N_RANDOM_STARTS)]
+        starts += [np.linalg.qr(matrix)[0] for matrix in loose]
+    whitened = (X - fore.mean) @ whiten
+    tried = [_log_cosh(whitened, start, max_iter, tol) for start in starts]
+    filters, n_iter = max(tried, key=lambda found: _negentropy(whitened @ found[0]))
+    if warn and n_iter >= max_iter:
+        warn_user(
+            f"FastICA in the contrast subspace did not reach tol={tol:.2g} in {max_iter} steps. Set "
+            "n_foreground, the dimension of the subspace, lower.",
+            ConvergenceWarning,
+        )
     filters = whiten @ filters
     patterns = fore.covariance @ filters
     # a source of unit variance with fourth cumulant c adds c · (Σf)^{⊗4}
@@ -221,17 +241,19 @@ def subspace_ica(
 
 
 def _log_cosh(
-    whitened: np.ndarray, start: np.ndarray, max_iter: int, tol: float, warn: bool
+    whitened: np.ndarray, start: np.ndarray, max_iter: int, tol: float
 ) -> tuple[np.ndarray, int]:
     """Orthonormal filters, as columns, that FastICA reaches from a start."""
     model = FastICA(whiten=False, fun="logcosh", w_init=start.T.copy(), max_iter=max_iter, tol=tol)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(whitened)
-    if warn and model.n_iter_ >= max_iter:
-        warn_user(
-            f"FastICA in the contrast subspace did not reach tol={tol:.2g} in {max_iter} steps. Set "
-            "n_foreground, the dimension of the subspace, lower.",
-            ConvergenceWarning,
-        )
     return model.components_.T, int(model.n_iter_)
+
+
+def _negentropy(sources: np.ndarray) -> float:
+    """How far sources of unit variance are from Gaussian, by their mean log cosh."""
+    # log cosh without overflow
+    sizes = np.abs(sources)
+    contrast = sizes + np.log1p(np.exp(-2 * sizes)) - np.log(2)
+    return float(np.sum((contrast.mean(axis=0) - GAUSSIAN_LOG_COSH) ** 2))

@@ -84,8 +84,8 @@ class ContrastiveICA(BaseContrastive):
     tol : float, default=1e-8
         Step length at which the iterates of the subspace power method have converged; of "paper" only.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds the starts of the subspace power method, and the deals of rows that choose the dimension
-        of the contrast subspace. Nothing else is random.
+        Seeds the starts of the subspace power method and of FastICA in the contrast subspace, and the
+        deals of rows that choose its dimension. Nothing else is random.
 
     Attributes
     ----------
@@ -285,12 +285,11 @@ class ContrastiveICA(BaseContrastive):
             rng=rng,
         )
         total, room = choice.vectors.shape[1], n_packed(problem.whiten.shape[1])
+        found = Ranks(choice.n_background, choice.n_foreground)
         if l is not None:
-            found = Ranks(max(total - l, 0), l)
-        elif r is not None:
-            found = Ranks(r, max(total - r, 0))
-        else:
-            found = Ranks(choice.n_background, choice.n_foreground)
+            found = found._replace(n_foreground=l)
+        elif r is not None:  # patterns of the background that have no place there show in front
+            found = Ranks(r, max(choice.n_foreground, total - r))
         self.n_background_, self.n_foreground_ = found
         # as many as are asked for are sought, whether the data are sure of them or not; what was given
         # stays, and is refused later if there is no room for it
@@ -368,7 +367,7 @@ class ContrastiveICA(BaseContrastive):
     ) -> Separation:
         logger.info("contrast subspace")
         dimension = self._dimension(rows, rng)
-        found = subspace_ica(fore, pooled(backs), rows[0], dimension)
+        found = subspace_ica(fore, pooled(backs), rows[0], dimension, rng=rng)
         if self.n_components is None:  # the spare direction was for the search only
             best = np.argsort(-found.ratio, kind="stable")[: max(self.n_foreground_, 1)]
             weights, vectors = found.foreground.weights[best], found.foreground.vectors[:, best]
