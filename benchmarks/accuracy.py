@@ -628,8 +628,8 @@ def steady_tables(kept):
         agree = np.array([np.sort(_matched(cosines)) for cosines in drawn])
         lines.append([dataset, took(seeds), f"{min(pairs):.4f}", f"{np.median(agree):.3f}",
                       f"{np.percentile(agree.min(axis=1), 25):.3f}", len(seeds), len(again)])  # fmt: skip
-    heading = ["dataset", "auto took", "seeds: least |cosine| of any pair",
-               "bootstrap: median |cosine| with the whole", "lower quartile of the worse pattern",
+    heading = ["dataset", "auto took", "seeds: least abs(cosine) of any pair",
+               "bootstrap: median abs(cosine) with the whole", "lower quartile of the worse pattern",
                "seeds", "bootstraps"]  # fmt: skip
     return ["### Seeds and resampled rows (auto, two patterns)", table(heading, lines)]
 
