@@ -46,7 +46,6 @@ from contrica.datasets import (
 from contrica.joint import JointProblem, contrast_mask, descend
 from contrica.metrics import pattern_cosines
 from contrica.operators import RankOneSum
-from contrica.ranks import choose_ranks
 from contrica.selection import choose_by_significance
 from contrica.significance import RowGroups
 from contrica.symmetric import n_packed
@@ -54,6 +53,7 @@ from interferon_genes import INTERFERON
 
 SOLVERS = ("paper", "joint", "subspace", "auto")
 RIVALS = ("cPCA", "PCPCA", "gcPCA", "ICA", "PCA")
+AUTO_FIRST = ("auto", *SOLVERS[:-1], *RIVALS)
 # By which r and l are wrong, and as a factor.
 WRONG = {
     "r - 2": (-2, 0, 1), "r - 1, l - 1": (-1, -1, 1), "r + 1, l + 1": (1, 1, 1),
@@ -95,10 +95,34 @@ def both(components, patterns):
     return float(max(np.diag(found).min(), np.diag(found[::-1]).min()))
 
 
-def timed(model, X, Y):
-    start = time.perf_counter()
-    model.fit(X, background=Y)
-    return model, time.perf_counter() - start
+def fitted(result, names, build, X, Y):
+    """Every model that ``build`` makes of a name, fitted; its time, and what "auto" took, are noted.
+
+    Where "auto" came before and took the joint fit, that of "joint" is the same to the last bit.
+    """
+    for name in names:
+        if name == "joint" and result.get("took") == "joint":
+            result[name] = result["auto"]
+            continue
+        model = build(name)
+        start = time.perf_counter()
+        model.fit(X, background=Y)
+        result[f"{name} seconds"] = time.perf_counter() - start
+        if name == "auto":
+            result["took"] = model.solver_
+        yield name, model
+
+
+def by_default(name, seed=0, **options):
+    """Two components of a solver or a rival, everything else left to it."""
+    if name in RIVALS:
+        return rival(name, 2)
+    return ContrastiveICA(2, solver=name, random_state=seed, **options)
+
+
+def given_ranks(name, r, l):  # noqa: E741
+    """The subspace has no background patterns."""
+    return {"n_foreground": l} if name == "subspace" else {"n_background": r, "n_foreground": l}
 
 
 def draw(design, p, n, seed):
@@ -130,24 +154,15 @@ def true_ranks(design, p, n, seed):
     X, Y, B = data.foreground, data.background, data.B
     r, l = data.A.shape[1], B.shape[1]  # noqa: E741
     result = {"oracle": oracle(data)}
-    for name in ("auto", *SOLVERS[:-1], *RIVALS):
-        if name == "joint" and result["took"] == "joint":  # the same fit to the last bit
-            result[name] = result["auto"]
-            continue
+
+    def build(name):
         if name in RIVALS:
-            model = rival(name, l, min(r + l, n_packed(p)))
-        else:
-            given = (
-                {"n_foreground": l}
-                if name == "subspace"
-                else {"n_background": r, "n_foreground": l}
-            )
-            model = ContrastiveICA(l, solver=name, n_pcs=None, random_state=0, **given)
-        model, seconds = timed(model, X, Y)
+            return rival(name, l, min(r + l, n_packed(p)))
+        options = given_ranks(name, r, l)
+        return ContrastiveICA(l, solver=name, n_pcs=None, random_state=0, **options)
+
+    for name, model in fitted(result, AUTO_FIRST, build, X, Y):
         result[name] = similarity(model.components_.T, B)
-        result[f"{name} seconds"] = seconds
-        if name == "auto":
-            result["took"] = model.solver_
     return result
 
 
@@ -156,23 +171,20 @@ def automatic_ranks(design, p, n, seed):
     X, Y, B = data.foreground, data.background, data.B
     r, l = data.A.shape[1], B.shape[1]  # noqa: E741
     result = {}
-    for name in ("auto", *SOLVERS[:-1]):
-        if name == "joint" and result["took"] == "joint":  # the same fit to the last bit
-            result[name] = result["auto"]
-            continue
-        model = ContrastiveICA(l, solver=name, n_pcs=None, random_state=0)
-        model, seconds = timed(model, X, Y)
+    options = {"n_pcs": None, "random_state": 0}
+    for name, model in fitted(
+        result,
+        ("auto", *SOLVERS[:-1]),
+        lambda name: ContrastiveICA(l, solver=name, **options),
+        X,
+        Y,
+    ):
         result[name] = similarity(model.components_.T, B)
-        result[f"{name} seconds"] = seconds
-        if name == "auto":
-            result["took"] = model.solver_
     # the search by itself, which is not told l
     parts = [cumulants(rows) for rows in (X, Y)]
     problem = JointProblem.of(*parts)
     groups = [RowGroups(rows, problem.whiten) for rows in (X, Y)]
-    scree = choose_ranks(*parts)
-    start = (scree.n_background, max(scree.n_foreground, 1))
-    found = choose_by_significance(problem, groups, start, rng=np.random.default_rng(0))
+    found = choose_by_significance(problem, groups, rng=np.random.default_rng(0))
     result["ranks"] = [found.n_background, found.n_foreground]
     result["true"] = [r, l]
     result["noise rule"] = noise_rule(data, design)
@@ -202,16 +214,16 @@ def wrong_ranks(change, p, n, seed):
     dr, dl, factor = WRONG[change]
     r, l = factor * (p + dr), factor * (p - 1 + dl)  # noqa: E741
     result = {}
-    for name in ("auto", "paper", "joint"):
-        if name == "joint" and result["took"] == "joint":  # the same fit to the last bit
-            result[name] = result["auto"]
-            continue
-        options = {"n_background": r, "n_foreground": l, "n_pcs": None, "random_state": 0}
-        model = ContrastiveICA(min(l, p - 1), solver=name, **options)
-        model.fit(data.foreground, background=data.background)
+    options = {"n_background": r, "n_foreground": l, "n_pcs": None, "random_state": 0}
+    kept = min(l, p - 1)
+    for name, model in fitted(
+        result,
+        ("auto", "paper", "joint"),
+        lambda name: ContrastiveICA(kept, solver=name, **options),
+        data.foreground,
+        data.background,
+    ):
         result[name] = similarity(model.components_.T, data.B)
-        if name == "auto":
-            result["took"] = model.solver_
     return result
 
 
@@ -221,27 +233,26 @@ def no_signal(p, n, seed):
     rng = np.random.default_rng([p, seed, 84])
     X = rng.exponential(size=(n, p)) @ data.A.T
     result = {}
-    for name in SOLVERS:
-        model = ContrastiveICA(2, solver=name, n_pcs=None, random_state=0)
-        model.fit(X, background=data.background)
+    for name, model in fitted(
+        result, SOLVERS, lambda name: by_default(name, n_pcs=None), X, data.background
+    ):
         result[name] = float(model.n_foreground_ > 0)
-        if name == "auto":
-            result["took"] = model.solver_
     return result
 
 
 def four_clusters(n, seed):
     data = make_four_clusters(n, random_state=np.random.default_rng([n, seed, 83]))
     result = {"oracle": float(silhouette_score(data.foreground @ data.B, data.labels))}
-    for name in (*SOLVERS, *RIVALS):
-        model = (
-            ContrastiveICA(2, solver=name, random_state=0) if name in SOLVERS else rival(name, 2)
-        )
-        model, seconds = timed(model, data.foreground, data.background)
+    return result | silhouettes(data)
+
+
+def silhouettes(data):
+    """Of two scores, by the labels, at the defaults."""
+    result = {}
+    for name, model in fitted(
+        result, (*SOLVERS, *RIVALS), by_default, data.foreground, data.background
+    ):
         result[name] = float(silhouette_score(model.transform(data.foreground), data.labels))
-        result[f"{name} seconds"] = seconds
-        if name == "auto":
-            result["took"] = model.solver_
     return result
 
 
@@ -258,25 +269,15 @@ def mnist(design, seed):
 
 def digits(data, paper_ranks, leave_out=()):
     result = {}
-    for name in (*SOLVERS, *RIVALS):
-        if name in leave_out:
-            continue
-        if name in RIVALS:
-            model = rival(name, 2)
-        else:
-            given = {}
-            if name == "paper" and paper_ranks:
-                given = {
-                    "n_pcs": 30,
-                    "n_background": paper_ranks[0],
-                    "n_foreground": paper_ranks[1],
-                }
-            model = ContrastiveICA(2, solver=name, random_state=0, **given)
-        model, seconds = timed(model, data.foreground, data.background)
+
+    def build(name):
+        if name == "paper" and paper_ranks:
+            return by_default(name, n_pcs=30, **given_ranks(name, *paper_ranks))
+        return by_default(name)
+
+    names = [name for name in (*SOLVERS, *RIVALS) if name not in leave_out]
+    for name, model in fitted(result, names, build, data.foreground, data.background):
         result[name] = both(model.components_, data.patterns)
-        result[f"{name} seconds"] = seconds
-        if name == "auto":
-            result["took"] = model.solver_
     return result
 
 
@@ -287,13 +288,8 @@ def robust(design, p, n, seed):
     result = {}
     for cumulant in ("plugin", "robust"):
         for name in ("joint", "subspace"):
-            given = (
-                {"n_foreground": l}
-                if name == "subspace"
-                else {"n_background": r, "n_foreground": l}
-            )
-            options = {"n_pcs": None, "random_state": 0, "cumulant": cumulant, **given}
-            model = ContrastiveICA(l, solver=name, **options)
+            options = {"n_pcs": None, "random_state": 0, "cumulant": cumulant}
+            model = ContrastiveICA(l, solver=name, **options, **given_ranks(name, r, l))
             model.fit(data.foreground, background=data.background)
             result[f"{name}, {cumulant}"] = similarity(model.components_.T, data.B)
     return result
@@ -303,59 +299,37 @@ def kang(seed):
     """Interferon genes among the 20 of largest weight, in each of the first two patterns."""
     data = load_kang(design="condition", n_genes=500)
     result = {}
-    for name in (*SOLVERS, *RIVALS):
-        if name in RIVALS and seed > 0:
-            continue  # nothing in them is random
-        model = (
-            ContrastiveICA(2, solver=name, random_state=seed) if name in SOLVERS else rival(name, 2)
-        )
-        model, seconds = timed(model, data.foreground, data.background)
+    names = SOLVERS if seed > 0 else (*SOLVERS, *RIVALS)  # nothing in the rivals is random
+    for name, model in fitted(
+        result, names, lambda name: by_default(name, seed), data.foreground, data.background
+    ):
         tops = [np.argsort(-np.abs(row), kind="stable")[:20] for row in model.components_]
         genes = [[str(data.feature_names[j]) for j in top] for top in tops]
         result[name] = [sum(gene in INTERFERON for gene in top) for top in genes]
         result[f"{name} genes"] = genes
-        result[f"{name} seconds"] = seconds
-        if name == "auto":
-            result["took"] = model.solver_
     return result
 
 
 def mouse(seed):
     data = load_mouse_protein()
     result = {}
-    for name in (*SOLVERS, *RIVALS):
-        if name in RIVALS:
-            if seed > 0:
-                continue
-            model = rival(name, 2)
-        else:
-            given = {"n_background": 27, "n_foreground": 26} if name == "paper" else {}
-            model = ContrastiveICA(2, solver=name, n_pcs=15, random_state=seed, **given)
-        model, seconds = timed(model, data.foreground, data.background)
+
+    def build(name):
+        options = given_ranks(name, 27, 26) if name == "paper" else {}
+        return by_default(name, seed, n_pcs=15, **options)
+
+    names = SOLVERS if seed > 0 else (*SOLVERS, *RIVALS)
+    for name, model in fitted(result, names, build, data.foreground, data.background):
         scores = model.transform(data.foreground)
         result[name] = float(silhouette_score(scores, data.labels))
-        result[f"{name} seconds"] = seconds
         if name in SOLVERS:
             filters = (data.foreground - model.mean_) @ model.filters_.T
             result[f"{name}, filters"] = float(silhouette_score(filters, data.labels))
-        if name == "auto":
-            result["took"] = model.solver_
     return result
 
 
 def aml(seed):
-    data = load_transplant_part()
-    result = {}
-    for name in (*SOLVERS, *RIVALS):
-        model = (
-            ContrastiveICA(2, solver=name, random_state=seed) if name in SOLVERS else rival(name, 2)
-        )
-        model, seconds = timed(model, data.foreground, data.background)
-        result[name] = float(silhouette_score(model.transform(data.foreground), data.labels))
-        result[f"{name} seconds"] = seconds
-        if name == "auto":
-            result["took"] = model.solver_
-    return result
+    return silhouettes(load_transplant_part())
 
 
 REAL = {

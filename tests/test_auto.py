@@ -18,7 +18,7 @@ from contrica import (
 from contrica.cumulants import cumulants
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
 from contrica.estimators import _contrastive_ica
-from contrica.joint import JointFit, JointProblem, fit_weights, joint_contrast
+from contrica.joint import JointProblem, fit_weights, joint_contrast
 from contrica.metrics import pattern_cosines, pattern_similarity
 from contrica.selection import RankChoice
 from contrica.significance import RowGroups, critical_score, weight_scores
@@ -259,7 +259,7 @@ def test_scores_belong_to_their_patterns(many, joint):
     weights = fit_weights(problem.tensors, vectors, np.ones((2, 11), dtype=bool))
     norms = [tensor.squared_norm() for tensor in problem.tensors]
     groups = [RowGroups(part, problem.whiten) for part in rows]
-    judged = weight_scores(groups, JointFit(vectors, weights, 0.0, 0, 0.0), norms)
+    judged = weight_scores(groups, vectors, weights, norms)
     assert_allclose(joint.pattern_scores_, judged.scores[0, 6:], rtol=1e-6)
     assert np.abs(np.diff(joint.pattern_scores_)).min() > 0.01  # so that their order counts
     assert np.abs(joint.pattern_scores_).min() > critical_score(22, 40, 0.01)

@@ -23,7 +23,7 @@ def scores_at_the_truth(X, Y, patterns):
     start = problem.whiten.T @ patterns
     fit = descend(problem.tensors, start, np.ones((2, start.shape[1]), dtype=bool), 300, 1e-6)
     norms = [tensor.squared_norm() for tensor in problem.tensors]
-    return weight_scores(groups, fit, norms).scores
+    return weight_scores(groups, fit.vectors, fit.weights, norms).scores
 
 
 # --- the pieces, against their twins ---

@@ -21,13 +21,13 @@ from contrica.compare import METHODS, Comparison, MethodResult, compare_methods,
 from contrica.contrast import DEFLATIONS
 from contrica.cumulants import cumulants, pooled
 from contrica.datasets import load_digits_on_photos
-from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA, ratio_name
 from contrica.experiments import EXPERIMENTS
 from contrica.experiments import reproduce as run_experiments
 from contrica.files import Table, output_file, output_folder, read_table, write_table
 from contrica.joint import JointProblem
 from contrica.metrics import pattern_cosines
-from contrica.projection import common_basis, project_cumulants, project_rows
+from contrica.projection import common_basis, estimate_of_rows, project_cumulants, project_rows
 from contrica.ranks import (
     Ranks,
     algorithm_identifiable,
@@ -285,14 +285,14 @@ def _row_names(table: Table) -> tuple[Iterable[Any], str]:
     return (range(len(table.values)), "") if table.rows is None else (table.rows, "sample")
 
 
-def _along(model: ContrastiveICA | ProportionalContrastiveICA) -> str:
-    """What the contrast ratio is taken along: filters where they are what was sought."""
-    return "k(f)" if getattr(model, "solver_", "") == "subspace" else "k(b)"
-
-
 def _summary(model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence[str]) -> RichTable:
     table = RichTable(title="Patterns by contrast ratio")
-    for heading in ("pattern", f"contrast ratio {_along(model)}", "weight ν", "leading variables"):
+    for heading in (
+        "pattern",
+        f"contrast ratio {ratio_name(model)}",
+        "weight ν",
+        "leading variables",
+    ):
         table.add_column(heading, justify="left" if heading == "leading variables" else "right")
     rows = zip(model.components_, model.contrast_ratio_, model.foreground_weights_, strict=True)
     for i, (pattern, ratio, weight) in enumerate(rows, start=1):
@@ -308,7 +308,7 @@ def _sizes(model: ContrastiveICA | ProportionalContrastiveICA) -> str:
         f"of l = {model.n_foreground_} sought after r = {model.n_background_} background patterns, in "
         f"{model.n_pcs_} dimensions"
     )
-    if _along(model) == "k(f)":
+    if ratio_name(model) == "k(f)":
         sought = (
             f"from a contrast subspace of l = {model.n_foreground_} of {model.n_pcs_} dimensions"
         )
@@ -334,7 +334,7 @@ def _print_fit(
 
 def _marked_ranks(model: ContrastiveICA | ProportionalContrastiveICA) -> Ranks | None:
     """The ranks that a scree should show; a contrast subspace has a dimension, which is none."""
-    if _along(model) == "k(b)":
+    if ratio_name(model) == "k(b)":
         return Ranks(model.n_background_, model.n_foreground_)
     choice: RankChoice | None = getattr(model, "rank_choice_", None)
     return None if choice is None else Ranks(choice.n_background, choice.n_foreground)
@@ -495,14 +495,7 @@ def _significant(choice: RankChoice) -> Iterator[str]:
         f"patterns of a joint fit, which leaves {left} of the fourth cumulants (squared norms, "
         "foreground first)"
     )
-    found, other = "none has it", "no other was tried"
-    if choice.scores.size:
-        weakest = np.abs(choice.scores).max(axis=0).min()
-        found = f"the weakest pattern found has {weakest:.1f}"
-    if choice.rejected:
-        other = f"the best one left out {choice.rejected:.1f}"
-    cut = "" if choice.complete else "; the search was cut short, to end in time"
-    yield f"doubt: a score of {choice.critical:.1f} is needed; {found}, {other}{cut}"
+    yield f"doubt: {choice.doubt}"
 
 
 @app.command()
@@ -535,18 +528,12 @@ def ranks(
         basis = common_basis([part.values for part in tables], _n_pcs(n_pcs))
         estimate: Any = cumulant
         rows = [project_rows(part.values, basis, estimate) for part in tables]
-        first, *others = (
-            cumulants(part, "plugin" if estimate == "robust" else estimate) for part in rows
-        )
+        first, *others = (cumulants(part, estimate_of_rows(estimate)) for part in rows)
         values = scree(first, pooled(others))
         chosen = choose_ranks(first, pooled(others))
         problem = JointProblem.of(first, *others)
-        sure = choose_by_significance(
-            problem,
-            [RowGroups(part, problem.whiten) for part in rows],
-            (chosen.n_background, max(chosen.n_foreground, 1)),
-            rng=generator(seed),
-        )
+        groups = [RowGroups(part, problem.whiten) for part in rows]
+        sure = choose_by_significance(problem, groups, chosen, rng=generator(seed))
     table = RichTable(title="Eigenvalues by magnitude")
     for heading in ("", "foreground", "background"):
         table.add_column(heading, justify="right")
@@ -602,7 +589,7 @@ def demo(
             data.image_shape,
             ["mean 0", "mean 1"]
             + [
-                f"pattern {i + 1}\n{_along(model)} = {ratio:.3g}"
+                f"pattern {i + 1}\n{ratio_name(model)} = {ratio:.3g}"
                 for i, ratio in enumerate(model.contrast_ratio_)
             ],
         )

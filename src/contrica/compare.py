@@ -24,6 +24,7 @@ from contrica.estimators import (
     PlainPCA,
     ProbabilisticContrastivePCA,
     ProportionalContrastiveICA,
+    ratio_name,
 )
 from contrica.validation import (
     DelicateDataWarning,
@@ -161,8 +162,9 @@ class MethodResult:
         """Method, choice and numbers in three short lines; a silhouette is marked as using labels."""
         if self.contrast_ratio is None:
             return f"{self.name}\nfailed"
-        along = "k(f)" if getattr(self.model, "solver_", "") == "subspace" else "k(b)"
-        found = f"{along} " + ", ".join(f"{ratio:.3g}" for ratio in self.contrast_ratio[:2])
+        found = f"{ratio_name(self.model)} " + ", ".join(
+            f"{ratio:.3g}" for ratio in self.contrast_ratio[:2]
+        )
         if self.silhouette is not None:
             found += f"; silhouette {self.silhouette:.2f} (labels)"
         return f"{self.name}\n{self.choice}\n{found}"

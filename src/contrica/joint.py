@@ -47,6 +47,7 @@ __all__ = [
     "joint_search",
     "objective_and_gradient",
     "removal_losses",
+    "step_price",
 ]
 
 # A search goes on while it lowers the objective by more than this share.
@@ -112,6 +113,7 @@ class JointProblem:
     @classmethod
     def of(cls, fore: Cumulants, *backs: Cumulants) -> JointProblem:
         """Whiten the cumulants of a foreground and of one or more backgrounds."""
+        _refuse_nothing([part.fourth for part in (fore, *backs)])
         whiten, colour = whitening((fore.covariance + pooled(backs).covariance) / 2)
         tensors = tuple(_in_coordinates(part.fourth, whiten) for part in (fore, *backs))
         return cls(fore, backs, tensors, whiten, colour)
@@ -411,6 +413,20 @@ def joint_search(
     return joint_fit(tensors, best.vectors, mask, max_iter=max_iter, tol=tol)
 
 
+def step_price(n_features: int, n_patterns: int, n_datasets: int) -> float:
+    """Multiplications of one step of a fit: every flattened tensor times every ``svec(u uᵀ)``, twice.
+
+    Parameters
+    ----------
+    n_features, n_patterns, n_datasets : int
+
+    Returns
+    -------
+    float
+    """
+    return 2.0 * n_datasets * n_packed(n_features) ** 2 * n_patterns
+
+
 class _Search:
     """The best fit so far, and what was spent on it."""
 
@@ -422,7 +438,7 @@ class _Search:
         self.spent = 0.0
         self.best: Any = None  # until the first start
         p, k = tensors[0].n_features, mask.shape[1]
-        self.price = 2.0 * len(tensors) * n_packed(p) ** 2 * k
+        self.price = step_price(p, k, len(tensors))
 
     def may_go_on(self) -> bool:
         return self.spent < BUDGET

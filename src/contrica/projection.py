@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from contrica.blocks import block_rows, iterate_blocks
-from contrica.cumulants import Cumulants, cumulants
+from contrica.cumulants import Cumulants, Estimate, cumulants
 from contrica.symmetric import fix_signs
 from contrica.validation import check_choice, check_count
 
@@ -19,6 +19,7 @@ __all__ = [
     "VARIANCE_SHARE",
     "common_basis",
     "draw_in",
+    "estimate_of_rows",
     "project_cumulants",
     "project_rows",
     "whitening",
@@ -120,7 +121,12 @@ def project_cumulants(
     Cumulants
     """
     seen = project_rows(rows, basis, estimate)
-    return cumulants(seen, "plugin" if estimate == "robust" else estimate)
+    return cumulants(seen, estimate_of_rows(estimate))
+
+
+def estimate_of_rows(estimate: RowEstimate) -> Estimate:
+    """The estimate to take of what `project_rows` returns: rows drawn in have the plug-in one."""
+    return "plugin" if estimate == "robust" else estimate
 
 
 def draw_in(rows: np.ndarray) -> np.ndarray:

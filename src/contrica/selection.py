@@ -11,14 +11,16 @@ supposes that the datasets are on one scale. What is neither is counted with r.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrica.cumulants import pooled
 from contrica.decompositions import htd
 from contrica.eigen import few_threads
-from contrica.joint import JointFit, JointProblem, algorithm_2_starts, descend
+from contrica.joint import JointFit, JointProblem, algorithm_2_starts, descend, step_price
 from contrica.operators import RankOneSum
+from contrica.ranks import choose_ranks
 from contrica.significance import Judged, RowGroups, critical_score, weight_scores
 from contrica.symmetric import n_packed
 
@@ -66,11 +68,24 @@ class RankChoice(NamedTuple):
     left: np.ndarray
     complete: bool
 
+    @property
+    def doubt(self) -> str:
+        """How near the ranks are to being others, in words."""
+        told = [f"a score of {self.critical:.1f} is needed"]
+        strength = np.abs(self.scores).max(axis=0)
+        if strength.size:
+            told.append(f"the weakest pattern found has {strength.min():.1f}")
+        if self.rejected > 0:
+            told.append(f"the best one left out {self.rejected:.1f}")
+        if not self.complete:
+            told.append("the search was cut short, to end in time")
+        return "; ".join(told)
+
 
 def choose_by_significance(
     problem: JointProblem,
     groups: Sequence[RowGroups],
-    start: tuple[int, int],
+    start: tuple[int, int] | None = None,
     *,
     wanted: int | None = None,
     rng: np.random.Generator,
@@ -83,9 +98,9 @@ def choose_by_significance(
         Of a foreground and one or more backgrounds.
     groups : sequence of RowGroups
         The rows behind it in its coordinates, foreground first.
-    start : tuple of int
-        r and ℓ to start from; too many rather than too few. More patterns than are affordable to
-        judge together, 60 in 30 dimensions, are cut down to that number.
+    start : tuple of int, optional
+        r and ℓ to start from, too many rather than too few; those of the scree by default. More
+        patterns than are affordable to judge together, 60 in 30 dimensions, are cut down to that.
     wanted : int, optional
         Foreground patterns that are asked for. Where more are found, those with a weight in a
         background that is significant at the level of 5 instead of 1 % are taken for shared ones.
@@ -109,6 +124,8 @@ def choose_by_significance(
     >>> choose_by_significance(problem, groups, (4, 8), rng=np.random.default_rng(0))[:2]
     (6, 5)
     """
+    if start is None:
+        start = choose_ranks(problem.fore, pooled(problem.backs))
     search = _Search(problem, groups)
     r, l = _affordable(*start, problem.whiten.shape[1])  # noqa: E741 - the paper's ℓ
     with few_threads(problem.whiten.shape[1]):
@@ -137,15 +154,11 @@ def searchable(n_features: int, n_patterns: int, n_datasets: int = 2) -> bool:
     >>> searchable(12, 24), searchable(30, 60)
     (True, False)
     """
-    return 10 * STEPS * _price(n_features, n_patterns, n_datasets) <= BUDGET
-
-
-def _price(n_features: int, n_patterns: int, n_datasets: int) -> float:
-    """Multiplications of one step of a fit."""
-    return 2.0 * n_packed(n_features) ** 2 * n_patterns * n_datasets
+    return 10 * STEPS * step_price(n_features, n_patterns, n_datasets) <= BUDGET
 
 
 def _affordable(r: int, l: int, n_features: int) -> tuple[int, int]:  # noqa: E741
+    l = max(l, 1)  # noqa: E741 - a scree that shows nothing is not believed
     most = min(max(JUDGED // n_features, 2), n_packed(n_features))
     if r + l <= most:
         return r, l
@@ -184,7 +197,7 @@ class _Search:
         self.n_groups = min(part.n_groups for part in groups)
         self.most = n_packed(problem.whiten.shape[1])
         self.spent, self.rejected = 0.0, 0.0
-        self.best: _Tried | None = None
+        self.best: Any = None  # until the first start
         self.complete = False
 
     def critical(self, n_patterns: int, level: float = LEVEL) -> float:
@@ -192,11 +205,11 @@ class _Search:
 
     def try_out(self, vectors: np.ndarray) -> _Tried:
         free = np.ones((len(self.tensors), vectors.shape[1]), dtype=bool)
-        price = _price(vectors.shape[0], vectors.shape[1], len(self.tensors))
+        price = step_price(vectors.shape[0], vectors.shape[1], len(self.tensors))
         steps = int(np.clip(BUDGET / 2 / price, 10, STEPS))
         fit = descend(self.tensors, vectors, free, steps, 1e-6)
         self.spent += price * fit.n_evaluations
-        return _Tried(fit, weight_scores(self.groups, fit, self.norms))
+        return _Tried(fit, weight_scores(self.groups, fit.vectors, fit.weights, self.norms))
 
     def without_the_doubtful(self, tried: _Tried) -> _Tried:
         """Take out the weakest patterns, some at a time, until all that are left are significant."""
@@ -247,9 +260,7 @@ class _Search:
         return sizes[0] > most.max(axis=0)
 
     def choice(self, wanted: int | None) -> RankChoice:
-        found = self.best
-        if found is None:  # cannot be: the first start always gives something
-            raise RuntimeError("no fit was tried")
+        found: _Tried = self.best
         background = np.abs(found.scores[1:]).max(axis=0)
         n_tests = (len(self.tensors) - 1) * len(found)
         shared = background >= critical_score(n_tests, self.n_groups, LEVEL)

@@ -18,7 +18,6 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import t as student
 
 from contrica.blocks import block_rows, iterate_blocks
-from contrica.joint import JointFit
 from contrica.operators import PackedTensor
 from contrica.symmetric import n_packed, pair_indices
 
@@ -148,15 +147,22 @@ class Judged(NamedTuple):
         return self.weights / self.errors
 
 
-def weight_scores(datasets: Sequence[RowGroups], fit: JointFit, norms: Sequence[float]) -> Judged:
+def weight_scores(
+    datasets: Sequence[RowGroups],
+    vectors: np.ndarray,
+    weights: np.ndarray,
+    norms: Sequence[float],
+) -> Judged:
     """Every weight, all of them free, and its standard error.
 
     Parameters
     ----------
     datasets : sequence of RowGroups
         In the coordinates of the fit.
-    fit : JointFit
-        Near a minimum.
+    vectors : ndarray of shape (p, k)
+        Of a fit near a minimum, unit columns.
+    weights : ndarray of shape (n_datasets, k)
+        Its weights.
     norms : sequence of float
         Squared norms of the tensors, by which the fit divides.
 
@@ -166,7 +172,6 @@ def weight_scores(datasets: Sequence[RowGroups], fit: JointFit, norms: Sequence[
         Where a weight is zero, its score is about Student's t with the degrees of freedom of
         `critical_score`.
     """
-    vectors, weights = fit.vectors, fit.weights
     p, k = vectors.shape
     normal = _normal_equations(vectors, weights, norms)
     scale = np.sqrt(np.maximum(np.diag(normal), np.finfo(float).tiny))

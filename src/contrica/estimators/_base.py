@@ -16,7 +16,7 @@ from contrica.decompositions import Decomposition, htd
 from contrica.eigen import few_threads
 from contrica.estimators._background import Background
 from contrica.operators import relative_norm
-from contrica.projection import CUMULANTS, common_basis, project_rows
+from contrica.projection import CUMULANTS, common_basis, estimate_of_rows, project_rows
 from contrica.ranks import Ranks, choose_ranks
 from contrica.symmetric import fix_signs, n_packed
 from contrica.validation import (
@@ -34,9 +34,20 @@ from contrica.validation import (
     warn_user,
 )
 
-__all__ = ["BaseContrastive", "ContrastTransformer", "CovarianceTransformer", "Separation"]
+__all__ = [
+    "BaseContrastive",
+    "ContrastTransformer",
+    "CovarianceTransformer",
+    "Separation",
+    "ratio_name",
+]
 
 logger = logging.getLogger("contrica")
+
+
+def ratio_name(model: Any) -> str:
+    """What a fitted model's contrast ratios are: "k(f)", along filters, in a contrast subspace."""
+    return "k(f)" if getattr(model, "solver_", "") == "subspace" else "k(b)"
 
 
 class Separation(NamedTuple):
@@ -290,7 +301,7 @@ class BaseContrastive(ContrastTransformer):
         logger.info("cumulants of %s rows", " and ".join(str(len(part)) for part in datasets))
         estimate: Any = self.cumulant
         rows = [project_rows(part, self.basis_, estimate) for part in datasets]
-        fore, *backs = (cumulants(part, _of_rows(estimate)) for part in rows)
+        fore, *backs = (cumulants(part, estimate_of_rows(estimate)) for part in rows)
         self.n_pcs_ = fore.n_features
         for back, part in zip(backs, backgrounds, strict=True):
             still = int(np.sum(np.ptp(part, axis=0) == 0)) if self.basis_ is None else 0
@@ -380,11 +391,6 @@ class BaseContrastive(ContrastTransformer):
     @property
     def _axes(self) -> np.ndarray:
         return self.components_ if self.projection == "pattern" else self.filters_
-
-
-def _of_rows(estimate: str) -> Any:
-    """The estimate for rows that have been drawn in where that was asked for."""
-    return "plugin" if estimate == "robust" else estimate
 
 
 def _filters(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:

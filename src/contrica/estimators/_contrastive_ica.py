@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from contrica.contrast import DEFLATIONS, Contrast, contrast
 from contrica.cumulants import Cumulants, pooled
-from contrica.estimators._base import BaseContrastive, Separation
-from contrica.joint import JointFit, JointProblem, fit_weights, joint_contrast
+from contrica.estimators._base import BaseContrastive, Separation, ratio_name
+from contrica.joint import JointProblem, fit_weights, joint_contrast
 from contrica.operators import relative_norm
 from contrica.ranks import Ranks, choose_ranks
 from contrica.selection import LEVEL, RankChoice, choose_by_significance, searchable
@@ -209,20 +209,19 @@ class ContrastiveICA(BaseContrastive):
         if self.solver == "paper":
             self._chose("paper", asked)
             return self._separate(fore, backs[0], self._choose_ranks(fore, backs[0]))
-        rng = generator(self.random_state)
+        rng, p = generator(self.random_state), fore.n_features
+
+        def in_subspace(reason: str, choice: RankChoice | None = None) -> Separation:
+            self._chose("subspace", reason, choice)
+            return self._in_subspace(fore, backs, rows, rng)
+
         if self.solver == "subspace":
-            self._chose("subspace", asked)
-            return self._in_subspace(fore, backs, rows, rng)
-        p = fore.n_features
+            return in_subspace(asked)
         if self.solver == "auto" and not searchable(p, 2 * p, len(rows)):
-            self._chose("subspace", f"{p} dimensions are too many to search for a joint fit")
-            return self._in_subspace(fore, backs, rows, rng)
-        if (
-            self.solver == "auto"
-            and min(part.fourth.squared_norm() for part in (fore, *backs)) == 0
-        ):
-            self._chose("subspace", "a fourth cumulant is zero")
-            return self._in_subspace(fore, backs, rows, rng)
+            return in_subspace(f"{p} dimensions are too many to search for a joint fit")
+        norms = [part.fourth.squared_norm() for part in (fore, *backs)]
+        if self.solver == "auto" and min(norms) == 0:
+            return in_subspace("a fourth cumulant is zero")
         problem = JointProblem.of(fore, *backs)
         if problem.whiten.shape[1] < 2:
             if self.solver == "joint":
@@ -230,8 +229,7 @@ class ContrastiveICA(BaseContrastive):
                     "the data vary in one direction only, and a joint fit needs at least 2. Use solver "
                     '"subspace" or "paper", or add variables.'
                 )
-            self._chose("subspace", "the data vary in one direction only")
-            return self._in_subspace(fore, backs, rows, rng)
+            return in_subspace("the data vary in one direction only")
         groups = [RowGroups(part, problem.whiten) for part in rows]
         # what it warns of concerns the user only if it is kept
         with warnings.catch_warnings(record=True) as caught:
@@ -240,8 +238,7 @@ class ContrastiveICA(BaseContrastive):
             doubt = self._doubt_about(choice) if self.solver == "auto" else ""
             found = None if doubt else self._jointly(problem, rows, ranks, choice, rng)
         if found is None:
-            self._chose("subspace", doubt, choice)
-            return self._in_subspace(fore, backs, rows, rng)
+            return in_subspace(doubt, choice)
         scores = self._joint_scores(problem, groups, found)
         n_weights = len(rows) * sum(ranks)
         critical = critical_score(n_weights, min(part.n_groups for part in groups), LEVEL)
@@ -251,8 +248,7 @@ class ContrastiveICA(BaseContrastive):
                 f"of {sure.size} foreground patterns in a joint fit {sure.sum()} are significant"
             )
             if 2 * sure.sum() < sure.size:
-                self._chose("subspace", doubt)
-                return self._in_subspace(fore, backs, rows, rng)
+                return in_subspace(doubt)
             asked = doubt
         if choice is not None and self.solver == "auto":
             asked = (
@@ -276,11 +272,10 @@ class ContrastiveICA(BaseContrastive):
             self.n_background_, self.n_foreground_ = r, l
             return Ranks(r, l), None
         logger.info("choosing ranks")
-        scree = choose_ranks(problem.fore, pooled(problem.backs), l, r)
         choice = choose_by_significance(
             problem,
             groups,
-            (scree.n_background, max(scree.n_foreground, 1)),
+            choose_ranks(problem.fore, pooled(problem.backs), l, r),
             wanted=self.n_components if l is None else l,
             rng=rng,
         )
@@ -354,9 +349,10 @@ class ContrastiveICA(BaseContrastive):
         inside = problem.whiten.T @ vectors
         inside /= np.linalg.norm(inside, axis=0)
         free = np.ones((len(problem.tensors), inside.shape[1]), dtype=bool)
-        fit = JointFit(inside, fit_weights(problem.tensors, inside, free), 0.0, 0, 0.0)
+        weights = fit_weights(problem.tensors, inside, free)
         norms = [tensor.squared_norm() for tensor in problem.tensors]
-        return weight_scores(groups, fit, norms).scores[0, found.background.weights.size :]
+        judged = weight_scores(groups, inside, weights, norms)
+        return judged.scores[0, found.background.weights.size :]
 
     def _in_subspace(
         self,
@@ -442,16 +438,9 @@ class ContrastiveICA(BaseContrastive):
         if self.solver_ in ("paper", "joint"):
             sizes = f"{self.n_background_} background and {sizes}"
         lines.append(f"ranks: {sizes}")
-        choice = self.rank_choice_
-        if choice is not None:
-            strength = np.abs(choice.scores).max(axis=0)
-            told = [f"a score of {choice.critical:.1f} is needed"]
-            if strength.size:
-                told.append(f"the weakest pattern found has {strength.min():.1f}")
-            if choice.rejected > 0:
-                told.append(f"the best one left out {choice.rejected:.1f}")
-            lines.append("doubt: " + "; ".join(told))
-        along = "k(f)" if self.solver_ == "subspace" else "k(b)"
+        if self.rank_choice_ is not None:
+            lines.append(f"doubt: {self.rank_choice_.doubt}")
+        along = ratio_name(self)
         for i, (ratio, weight, score) in enumerate(
             zip(self.contrast_ratio_, self.foreground_weights_, self.pattern_scores_, strict=True),
             start=1,
