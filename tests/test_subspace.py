@@ -51,7 +51,7 @@ def test_planted_sources_are_found_where_variances_only_find_their_plane():
     for seed in range(10):
         X, Y, B = planted(5000, 8, seed)
         fore, back = cumulants(X), cumulants(Y)
-        found = subspace_ica(fore, back, X, 2)
+        found = subspace_ica(fore, back, X, 2, rng=np.random.default_rng(0))
         similarities.append(pattern_similarity(found.foreground.vectors, B))
         assert found.foreground.weights.max() < 0  # two-valued sources
     assert np.median(similarities) > 0.98
@@ -71,7 +71,9 @@ def test_the_answer_does_not_depend_on_units():
     X, Y, _ = planted(4000, 5, 2)
     M = np.random.default_rng(9).standard_normal((5, 5))
     one, two = (
-        subspace_ica(cumulants(a), cumulants(b), a, 2).foreground.vectors
+        subspace_ica(
+            cumulants(a), cumulants(b), a, 2, rng=np.random.default_rng(0)
+        ).foreground.vectors
         for a, b in ((X, Y), (X @ M.T, Y @ M.T))
     )
     back = np.linalg.solve(M, two)
@@ -105,13 +107,13 @@ def test_no_contrast_is_said_and_candidates_are_returned():
 def test_impossible_dimensions_are_refused(rng):
     data = cumulants(rng.laplace(size=(50, 3)))
     with pytest.raises(ValueError, match="n_dimensions=4 is more than the 3"):
-        subspace_ica(data, data, rng.laplace(size=(50, 3)), 4)
+        subspace_ica(data, data, rng.laplace(size=(50, 3)), 4, rng=rng)
 
 
 def test_non_convergence_is_told(rng):
     X, Y, _ = planted(500, 6, 4)
     with pytest.warns(ConvergenceWarning, match="n_foreground, the dimension"):
-        subspace_ica(cumulants(X), cumulants(Y), X, 6, max_iter=1)
+        subspace_ica(cumulants(X), cumulants(Y), X, 6, rng=rng, max_iter=1)
 
 
 def test_fits_are_the_same_for_the_same_seed():
@@ -156,7 +158,7 @@ def test_one_source_comes_first_and_what_was_to_spare_after_it():
 def test_the_ratio_is_that_of_the_filter_and_counts_a_shift_of_the_mean():
     X, Y, _ = planted(2000, 5, 0)
     X += np.array([0.0, 3.0, 0.0, -1.0, 0.5])
-    found = subspace_ica(cumulants(X), cumulants(Y), X, 3)
+    found = subspace_ica(cumulants(X), cumulants(Y), X, 3, rng=np.random.default_rng(0))
     for b, ratio in zip(found.foreground.vectors.T, found.ratio, strict=True):
         f = np.linalg.solve(np.cov(X.T), b)
         energy = np.mean((X @ f - np.mean(Y @ f)) ** 2)
@@ -195,12 +197,33 @@ def test_the_count_stops_at_the_widest_gap_of_what_is_in_doubt(monkeypatch):
         ([1.39, 1.38, 1.21, 1.0, 0.5], 3),
         ([1.1, 1.05, 1.0, 0.9, 0.5], 0),
     ):
-        draws = iter([[1 - 0.1 / 2**0.5], [1 + 0.1 / 2**0.5], ratios])
+        draws = iter([1 - 0.1 / 2**0.5, 1 + 0.1 / 2**0.5])
+        monkeypatch.setattr(subspace, "_largest_ratio", lambda *a, draws=draws: next(draws))
         monkeypatch.setattr(
-            subspace, "contrast_axes", lambda *a, draws=draws: (np.array(next(draws)), None)
+            subspace, "contrast_axes", lambda *a, ratios=ratios: (np.array(ratios), None)
         )
         found = choose_dimension(X, X, rng=np.random.default_rng(0), n_permutations=2)
         assert found == expected
+
+
+def test_packs_of_rows_are_dealt_as_rows_are(monkeypatch):
+    """What chance gives is the same, whether rows are dealt or packs of five of them."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.laplace(size=(1500, 4)), rng.laplace(size=(1000, 4))
+    seen = []
+    ratio = subspace._largest_ratio
+    monkeypatch.setattr(subspace, "_largest_ratio", lambda *a: seen.append(ratio(*a)) or seen[-1])
+    for most in (500, 2500):
+        monkeypatch.setattr(subspace, "MOST_PACKS", most)
+        choose_dimension(X, Y, rng=np.random.default_rng(2))
+    packs, rows = np.array(seen[:1000]) - 1, np.array(seen[1000:]) - 1
+    assert_allclose(packs.mean(), rows.mean(), rtol=0.05)
+    assert_allclose(packs.std(), rows.std(), rtol=0.15)
+
+
+def test_the_largest_ratio_is_the_first_of_all(rng):
+    fore, back = np.cov(rng.laplace(size=(50, 4)).T), np.cov(rng.laplace(size=(60, 4)).T)
+    assert_allclose(subspace._largest_ratio(fore, back, 60), contrast_axes(fore, back, 60)[0][0])
 
 
 @pytest.mark.parametrize(
@@ -216,27 +239,66 @@ def test_parameters_without_meaning_are_refused(options, message):
         ContrastiveICA(2, solver="subspace", **options).fit(X, background=Y)
 
 
-def test_the_farthest_from_gaussian_of_several_starts_is_taken(monkeypatch, rng):
-    X, Y = rng.laplace(size=(2, 800, 5))
-    fore, back = cumulants(X), cumulants(Y)
-    reached = []
-
-    def recorded(whitened, start, max_iter, tol):
-        found = log_cosh(whitened, start, max_iter, tol)
-        reached.append((subspace._negentropy(whitened @ found[0]), found[1]))
-        return found
-
-    log_cosh = subspace._log_cosh
-    monkeypatch.setattr(subspace, "_log_cosh", recorded)
-    found = subspace_ica(fore, back, X, 5, rng=np.random.default_rng(0))
-    assert len(reached) == 6
-    assert found.n_iter == max(reached)[1]
-    subspace_ica(fore, back, X, 5)
-    assert len(reached) == 7  # without a generator one start
+def fan(n, seed):
+    """Two things that vary in strength and in shape, in noise; the middle of each is its pattern."""
+    rng = np.random.default_rng(seed)
+    p = 12
+    noise = rng.laplace(size=(2 * n, p)) @ rng.standard_normal((p, p)).T / 4
+    X, Y, middles = noise[:n].copy(), noise[n:], []
+    for first in (0, 6):
+        edges = np.zeros((3, p))
+        edges[:, first : first + 6] = rng.uniform(0.5, 3, (3, 6))
+        shapes = rng.dirichlet([0.5, 0.5, 0.5], n)
+        X += rng.uniform(0, 3, (n, 1)) * (shapes @ edges)
+        middles.append(edges.mean(axis=0))
+    return X, Y, np.array(middles)
 
 
-def test_the_log_cosh_of_a_gaussian():
-    nodes, weights = np.polynomial.hermite_e.hermegauss(150)
-    expected = weights @ np.log(np.cosh(nodes)) / weights.sum()
-    assert abs(subspace.GAUSSIAN_LOG_COSH - expected) < 1e-9
-    assert subspace._negentropy(np.array([[1e3], [-1e3]])) > 1e5  # without overflow
+def test_the_middle_of_a_fan_is_found_where_its_edges_lie_apart(monkeypatch):
+    """Patterns of things that vary in shape, by the shift they make together; medians over draws."""
+    with_shift, without = [], []
+    for seed in range(8):
+        X, Y, middles = fan(6000, seed)
+        for values in (with_shift, without):
+            if values is without:
+                monkeypatch.setattr(subspace, "gather_shift", lambda s, d, k: np.eye(len(d))[:, :k])
+                monkeypatch.setattr(subspace, "OTHER_CONTRASTS", ())
+            model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
+            values.append(pattern_similarity(model.components_.T, middles.T))
+            monkeypatch.undo()
+    assert np.median(with_shift) > 0.95
+    assert np.median(with_shift) > np.median(without) + 0.02
+
+
+def test_shift_is_gathered_from_what_shares_a_strength_only(rng):
+    strength = rng.uniform(0, 2, (20000, 1))
+    shape = rng.dirichlet([0.3, 0.3], 20000)
+    parts = strength * shape
+    own = rng.uniform(0, 2, (20000, 1))
+    values, axes = np.linalg.eigh(np.cov(parts.T))
+    parts = (parts - parts.mean(axis=0)) @ axes / np.sqrt(values)
+    own = (own - own.mean()) / own.std()
+    shift = np.array([1.0, 2.0, 3.0])
+    gathered = subspace.gather_shift(np.column_stack([own, parts]), shift, 2)
+    assert_allclose(gathered[:, 0], [1, 0, 0])
+    assert_allclose(gathered[:, 1], np.array([0, 2, 3]) / 13**0.5)
+    # the other source comes last: it is left alone, as it depends on none
+    alone = subspace.gather_shift(np.column_stack([parts, own]), shift, 2)
+    assert_allclose(alone, np.eye(3)[:, :2])
+    assert_allclose(
+        subspace.gather_shift(np.column_stack([own, parts]), 0 * shift, 2), np.eye(3)[:, :2]
+    )
+
+
+def test_the_share_that_is_taken_over_grows_without_a_jump(rng):
+    n = 4000  # four standard errors are below 0.1
+    a, b, mixed = rng.standard_normal((3, n))
+    shares = []
+    for strength in np.linspace(0, 1, 41):
+        size = np.exp(0.35 * strength * mixed)
+        sources = np.column_stack([rng.choice([-1.0, 1.0], n), a * size, b * size])
+        gathered = subspace.gather_shift(sources / sources.std(axis=0), np.ones(3), 2)
+        shares.append(gathered[2, 1] / gathered[1, 1])
+    assert shares[0] == 0
+    assert abs(shares[-1] - 1) < 1e-12
+    assert any(0.05 < share < 0.95 for share in shares)

@@ -3,32 +3,35 @@
 On real data a fourth cumulant is often dominated by heavy-tailed background directions. The directions
 in which the foreground varies most relative to the background need variances only: the leading
 generalised eigenvectors of ``(Σ_x, Σ_y + ρ I)``. Inside the subspace they span, of few
-dimensions, independent sources are sought with a contrast that outliers do not dominate (log cosh).
+dimensions, independent sources are sought with a contrast that outliers do not dominate
+(`contrica.negentropy`).
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica.contrast import contrast_ratio
 from contrica.cumulants import Cumulants
-from contrica.decompositions import Decomposition, canonical, jade
-from contrica.operators import Congruence
+from contrica.decompositions import Decomposition, canonical
+from contrica.negentropy import LOPSIDED, Rotation, farthest_from_gaussian
 from contrica.validation import PatternWarning, check_count, check_n_rows, warn_user
 
-__all__ = ["SubspaceFit", "choose_dimension", "contrast_axes", "subspace_ica"]
+__all__ = ["SubspaceFit", "choose_dimension", "contrast_axes", "gather_shift", "subspace_ica"]
 
-N_PERMUTATIONS = 40
-N_RANDOM_STARTS = 4
-# E log cosh ν of a standard normal ν
-GAUSSIAN_LOG_COSH = 0.37456720749143803
+N_PERMUTATIONS, DEALT_AT_ONCE = 1000, 50
+# Packs of rows that are dealt together, for speed; fewer where each is a large matrix.
+MOST_PACKS, FEWEST_PACKS, PACKED_ENTRIES = 1000, 40, 10**7
+# Weights of lopsidedness to try as well, if they explain this much of the shift of the mean.
+OTHER_CONTRASTS = (0.0, 1.0)
+EXPLAINED = 0.75
+# Sources whose squares are correlated as much share a strength: they are parts of one.
+SHARED_STRENGTH = 0.1
 
 
 class SubspaceFit(NamedTuple):
@@ -52,9 +55,11 @@ class SubspaceFit(NamedTuple):
     n_iter: int
 
 
-def _ridge(covariance: np.ndarray, n_samples: int) -> float:
-    """``tr(Σ) / n``: the mean variance times p/n, the size of the sampling error of Σ."""
-    return float(np.trace(covariance) / n_samples)
+def _floor(fore: np.ndarray, back: np.ndarray, n_background_samples: int) -> np.ndarray:
+    """``tr(Σ_y) / m · I``: the mean variance times p/m, the size of the sampling error of Σ_y."""
+    # a background that does not vary, to rounding, leaves the order to the foreground
+    rounding = len(fore) * np.finfo(float).eps * np.trace(fore)
+    return float(max(np.trace(back) / n_background_samples, rounding)) * np.eye(len(back))
 
 
 def contrast_axes(
@@ -85,10 +90,7 @@ def contrast_axes(
     >>> contrast_axes(np.diag([1.0, 8.0]), np.eye(2), 10**9)[0].round(6)
     array([8., 1.])
     """
-    # a background that does not vary, to rounding, leaves the order to the foreground
-    rounding = len(fore) * np.finfo(float).eps * np.trace(fore)
-    floor = max(_ridge(back, n_background_samples), rounding) * np.eye(len(back))
-    ratios, axes = eigh(fore, back + floor)
+    ratios, axes = eigh(fore, back + _floor(fore, back, n_background_samples))
     return ratios[::-1], axes[:, ::-1]
 
 
@@ -106,7 +108,8 @@ def choose_dimension(
     four of their standard deviations count, and those that do not exceed it by two do not. Where there
     are directions in between, the count stops at the widest gap, in ratio, between two that follow one
     another, so that it does not hang on the deals. Rows that depend on one another, such as cells of
-    one donor, make the count too large.
+    one donor, make the count too large. Many rows are put into a thousand packs at random, and packs are
+    dealt.
 
     Parameters
     ----------
@@ -123,15 +126,18 @@ def choose_dimension(
     check_count("n_permutations", n_permutations, least=2)
     n, m = len(X), len(background)
     check_n_rows(min(n, m), 2, "a contrast subspace")
-    rows = np.vstack([X - X.mean(axis=0), background - background.mean(axis=0)])
-    seen, unseen = rows[:n].T @ rows[:n], rows[n:].T @ rows[n:]
-    whole = seen + unseen
+    centred = [part - part.mean(axis=0) for part in (X, background)]
+    packs = _packs(np.vstack(centred), rng)
+    n_dealt = int(np.clip(round(len(packs) * n / (n + m)), 1, len(packs) - 1))
+    deal = np.where(np.arange(len(packs)) < n_dealt, 1 / n_dealt, 0.0)
+    whole = packs.sum(axis=0)
     largest = []
-    for _ in range(n_permutations):
-        dealt = rows[rng.permutation(n + m)[:n]]
-        part = dealt.T @ dealt
-        largest.append(contrast_axes(part / n, (whole - part) / m, m)[0][0])
-    ratios = contrast_axes(seen / n, unseen / m, m)[0]
+    for some in np.array_split(np.arange(n_permutations), -(-n_permutations // DEALT_AT_ONCE)):
+        deals = rng.permuted(np.tile(deal, (some.size, 1)), axis=1)
+        for fore in np.tensordot(deals, packs, 1):
+            back = (whole - n_dealt * fore) / (len(packs) - n_dealt)
+            largest.append(_largest_ratio(fore, back, m))
+    ratios = contrast_axes(*(rows.T @ rows / len(rows) for rows in centred), m)[0]
     chance, spread = np.mean(largest), np.std(largest, ddof=1)
     surely, perhaps = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
     if surely == perhaps:
@@ -142,24 +148,52 @@ def choose_dimension(
     return int(counts[np.argmax(around[counts] / around[counts + 1])])
 
 
+def _largest_ratio(fore: np.ndarray, back: np.ndarray, n_background_samples: int) -> float:
+    last = len(fore) - 1
+    damped = back + _floor(fore, back, n_background_samples)
+    return float(eigh(fore, damped, eigvals_only=True, subset_by_index=[last, last])[0])
+
+
+def _packs(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Mean products of variables in packs of as many rows each, put together at random."""
+    n, p = rows.shape
+    count = min(n, MOST_PACKS, max(PACKED_ENTRIES // p**2, FEWEST_PACKS))
+    size = n // count
+    shuffled = rows[rng.permutation(n)[: count * size]].reshape(count, size, p)
+    return shuffled.transpose(0, 2, 1) @ shuffled / size
+
+
 def subspace_ica(
     fore: Cumulants,
     back: Cumulants,
     X: np.ndarray,
     n_dimensions: int,
     *,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator,
+    n_kept: int | None = None,
     warn: bool = True,
-    max_iter: int = 1000,
+    max_iter: int = 500,
     tol: float = 1e-5,
 ) -> SubspaceFit:
     """Independent sources inside the subspace of largest contrast.
 
-    The leading ``d`` axes of `contrast_axes` are whitened by the foreground's covariance. FastICA with
-    the log-cosh contrast there starts from `jade` of κ₄(x) and, where a generator is given, from the
-    axes themselves and four random rotations as well: it has local optima. The answer is the one whose
-    sources are farthest from Gaussian, ``Σ (E log cosh s − E log cosh ν)²`` with ν standard normal. A
-    source found by the filter f appears in the variables as ``Σ_x f``, its pattern.
+    The leading ``d`` axes of `contrast_axes` are whitened by the foreground's covariance, and rotated
+    until their sources are farthest from Gaussian (`contrica.negentropy`). A source found by the filter
+    f appears in the variables as ``Σ_x f``, its pattern.
+
+    A thing that varies in strength *and* in shape, like a digit written by many hands, is not one
+    source but a fan of them, and ICA finds the fan's edges. What they have in common is their strength,
+    so that their squares are correlated, and that together they shift the mean of the foreground by
+    the middle of the fan. So, where fewer sources are to be kept and the shift that the others make
+    depends on a kept one, the last of the kept takes over that shift: its filter becomes
+    ``Σ_j δ_j f_j`` over itself and the others, with ``δ_j = f_jᵀ(μ_x − μ_y)``. The patterns kept then
+    explain all of the shift.
+
+    Which moments separate the sources best depends on their kind. Where fewer are to be kept, three
+    weights of lopsidedness against tails are tried (`contrica.negentropy`), 1/4 first. Another is taken
+    if with it the kept sources explain three quarters of the shift, ``Σ δ_j²``, and the one that is
+    shifted least is shifted by more, by a standard error at least: things that are in the foreground
+    alone shift its mean, and what shifts it should not lie in pieces.
 
     Parameters
     ----------
@@ -168,21 +202,19 @@ def subspace_ica(
         The foreground's rows, in the same coordinates.
     n_dimensions : int
         d, at most p.
-    rng : numpy.random.Generator, optional
-        Source of random starts; without one there is only the first start.
+    rng : numpy.random.Generator
+        Source of the rotations to start from.
+    n_kept : int, optional
+        Sources to keep, those of largest ratio; all d by default.
     warn : bool
-        Whether to warn where FastICA has not converged, or the foreground varies in fewer directions.
+        Whether to warn where the search has not converged, or the foreground varies in fewer directions.
     max_iter, tol
-        Of FastICA.
+        As of `contrica.negentropy.farthest_from_gaussian`.
 
     Returns
     -------
     SubspaceFit
-        d patterns, by decreasing weight.
-
-    References
-    ----------
-    Hyvärinen, "Fast and robust fixed-point algorithms for independent component analysis", 1999.
+        d patterns, or ``n_kept``, by decreasing weight.
 
     Examples
     --------
@@ -191,7 +223,7 @@ def subspace_ica(
     >>> rng = np.random.default_rng(0)
     >>> Y = rng.laplace(size=(2000, 4))
     >>> X = rng.laplace(size=(2000, 4)) + 3 * rng.choice([-1, 1], (2000, 1)) * [1.0, 0, 0, 0]
-    >>> found = subspace_ica(cumulants(X), cumulants(Y), X, 1)
+    >>> found = subspace_ica(cumulants(X), cumulants(Y), X, 1, rng=rng)
     >>> bool(abs(found.foreground.vectors[0, 0]) > 0.99)
     True
     """
@@ -215,45 +247,97 @@ def subspace_ica(
                 PatternWarning,
             )
     whiten = inside @ (rotation[:, varies] / np.sqrt(values[varies]))
-    starts = [jade(Congruence(fore.fourth, whiten), d, tol=1e-3).vectors]  # only a start
-    if rng is not None and d > 1:
-        loose = [np.linalg.pinv(whiten) @ axes[:, :d]]
-        loose += [rng.standard_normal((d, d)) for _ in range(N_RANDOM_STARTS)]
-        starts += [np.linalg.qr(matrix)[0] for matrix in loose]
     whitened = (X - fore.mean) @ whiten
-    tried = [_log_cosh(whitened, start, max_iter, tol) for start in starts]
-    filters, n_iter = max(tried, key=lambda found: _negentropy(whitened @ found[0]))
-    if warn and n_iter >= max_iter:
-        warn_user(
-            f"FastICA in the contrast subspace did not reach tol={tol:.2g} in {max_iter} steps. Set "
-            "n_foreground, the dimension of the subspace, lower.",
-            ConvergenceWarning,
-        )
-    filters = whiten @ filters
-    patterns = fore.covariance @ filters
-    # a source of unit variance with fourth cumulant c adds c · (Σf)^{⊗4}
-    found = canonical(fore.fourth.coefficients(filters), patterns, n_iter)
-    again = np.linalg.pinv(fore.covariance, hermitian=True) @ found.vectors  # in its order
-    again = again / np.linalg.norm(again, axis=0)
     shift = fore.mean - back.mean
     energy = replace(fore, covariance=fore.covariance + np.outer(shift, shift))
-    return SubspaceFit(found, contrast_ratio(again, energy, back), n_iter)
+
+    def separate(lopsided: float) -> tuple[np.ndarray, Rotation]:
+        """Filters of the sources that are kept, and the search."""
+        found = farthest_from_gaussian(
+            whitened, rng=rng, lopsided=lopsided, max_iter=max_iter, tol=tol
+        )
+        filters = whiten @ found.matrix
+        if n_kept is None or n_kept >= d:
+            return filters, found
+        order = np.argsort(-contrast_ratio(_unit(filters), energy, back), kind="stable")
+        sources, shifts = whitened @ found.matrix[:, order], filters[:, order].T @ shift
+        return filters[:, order] @ gather_shift(sources, shifts, n_kept), found
+
+    filters, found = separate(LOPSIDED)
+    if n_kept is not None and n_kept < d:
+        whole = float(np.sum((whiten.T @ shift) ** 2))
+        for lopsided in OTHER_CONTRASTS:
+            others = separate(lopsided)
+            shifts, shifts_of_others = ((kept.T @ shift) ** 2 for kept in (filters, others[0]))
+            explained = shifts_of_others.sum() >= EXPLAINED * whole
+            more = np.sqrt(shifts_of_others.min()) > np.sqrt(shifts.min()) + len(X) ** -0.5
+            if explained and more:
+                filters, found = others
+    ratio = contrast_ratio(_unit(filters), energy, back)
+    if warn and found.n_iter >= max_iter:
+        warn_user(
+            f"ICA in the contrast subspace stopped after {max_iter} steps with a gradient of "
+            f"{found.gradient_norm:.2g} where {tol:.2g} was asked for. Set n_foreground, the "
+            "dimension of the subspace, lower.",
+            ConvergenceWarning,
+        )
+    weights = fore.fourth.coefficients(filters)
+    patterns = fore.covariance @ filters
+    # a source of unit variance with fourth cumulant c adds c · (Σf)^{⊗4}
+    order = np.argsort(-np.abs(weights) * np.linalg.norm(patterns, axis=0) ** 4, kind="stable")
+    foreground = canonical(weights[order], patterns[:, order], found.n_iter)
+    return SubspaceFit(foreground, ratio[order], found.n_iter)
 
 
-def _log_cosh(
-    whitened: np.ndarray, start: np.ndarray, max_iter: int, tol: float
-) -> tuple[np.ndarray, int]:
-    """Orthonormal filters, as columns, that FastICA reaches from a start."""
-    model = FastICA(whiten=False, fun="logcosh", w_init=start.T.copy(), max_iter=max_iter, tol=tol)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(whitened)
-    return model.components_.T, int(model.n_iter_)
+def gather_shift(sources: np.ndarray, shift: np.ndarray, n_kept: int) -> np.ndarray:
+    """The first sources, of which the last takes over the shift of all others if that depends on one.
+
+    It does so where the squares of the shift the others make, ``Σ δ_j s_j``, and of a kept source
+    are correlated by more than 0.1, or four standard errors where rows are few, with values beyond three
+    standard deviations drawn in. From four to six fifths of that it takes a growing share, so that the
+    answer does not jump.
+
+    Parameters
+    ----------
+    sources : ndarray of shape (n, d)
+        Uncorrelated, of mean 0 and variance 1, by decreasing contrast.
+    shift : ndarray of shape (d,)
+        δ, the shift of each source's mean from the background's.
+    n_kept : int
+        Sources to keep, fewer than d.
+
+    Returns
+    -------
+    ndarray of shape (d, n_kept)
+        The kept sources as unit combinations of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> s = np.random.default_rng(0).choice([-1.0, 1.0], (1000, 3)) # independent of one another
+    >>> gather_shift(s, np.array([1.0, 1.0, 1.0]), 2).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    """
+    n, d = sources.shape
+    kept = np.eye(d)[:, :n_kept]
+    left = np.where(np.arange(d) < n_kept, 0.0, shift)
+    size = np.linalg.norm(left)
+    if size == 0:
+        return kept
+    squares = np.minimum(np.column_stack([sources[:, :n_kept], sources @ (left / size)]) ** 2, 9.0)
+    squares -= squares.mean(axis=0)
+    lengths = np.linalg.norm(squares, axis=0)
+    if lengths.min() <= np.sqrt(n) * np.finfo(float).eps:
+        return kept
+    shared = np.abs(squares[:, :-1].T @ squares[:, -1]) / (lengths[:-1] * lengths[-1])
+    needed = max(SHARED_STRENGTH, 4 / np.sqrt(n))
+    share = np.clip((shared.max() / needed - 0.8) / 0.4, 0.0, 1.0)
+    if share > 0:
+        left *= share
+        left[n_kept - 1] = shift[n_kept - 1]
+        kept[:, -1] = left / np.linalg.norm(left)
+    return kept
 
 
-def _negentropy(sources: np.ndarray) -> float:
-    """How far sources of unit variance are from Gaussian, by their mean log cosh."""
-    # log cosh without overflow
-    sizes = np.abs(sources)
-    contrast = sizes + np.log1p(np.exp(-2 * sizes)) - np.log(2)
-    return float(np.sum((contrast.mean(axis=0) - GAUSSIAN_LOG_COSH) ** 2))
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=0))

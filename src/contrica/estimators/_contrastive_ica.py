@@ -84,8 +84,9 @@ class ContrastiveICA(BaseContrastive):
     tol : float, default=1e-8
         Step length at which the iterates of the subspace power method have converged; of "paper" only.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds the starts of the subspace power method and of FastICA in the contrast subspace, and the
-        deals of rows that choose its dimension. Nothing else is random.
+        Seeds the starts of the subspace power method and of the rotation in the contrast subspace. Rows
+        that are dealt out to choose its dimension are dealt the same way in every fit. Nothing else is
+        random.
 
     Attributes
     ----------
@@ -326,7 +327,7 @@ class ContrastiveICA(BaseContrastive):
         if self.n_foreground_ == 0:
             self._nothing_found(ranks, problem.fore.n_features)
         fore, dimension = problem.fore, min(ranks.n_foreground, problem.whiten.shape[1])
-        guess = subspace_ica(fore, pooled(problem.backs), rows[0], dimension, warn=False)
+        guess = subspace_ica(fore, pooled(problem.backs), rows[0], dimension, rng=rng, warn=False)
         known = None
         if choice is not None and choice.n_background == ranks.n_background:
             known = choice.vectors
@@ -362,8 +363,10 @@ class ContrastiveICA(BaseContrastive):
         rng: np.random.Generator,
     ) -> Separation:
         logger.info("contrast subspace")
-        dimension = self._dimension(rows, rng)
-        found = subspace_ica(fore, pooled(backs), rows[0], dimension, rng=rng)
+        dimension = self._dimension(rows)
+        found = subspace_ica(
+            fore, pooled(backs), rows[0], dimension, rng=rng, n_kept=self.n_components
+        )
         if self.n_components is None:  # the spare direction was for the search only
             best = np.argsort(-found.ratio, kind="stable")[: max(self.n_foreground_, 1)]
             weights, vectors = found.foreground.weights[best], found.foreground.vectors[:, best]
@@ -375,7 +378,7 @@ class ContrastiveICA(BaseContrastive):
         residual = relative_norm(fore.fourth - found.foreground.tensor(), fore.fourth)
         return Separation(found.foreground, found.ratio, residual, found.n_iter)
 
-    def _dimension(self, rows: list[np.ndarray], rng: np.random.Generator) -> int:
+    def _dimension(self, rows: list[np.ndarray]) -> int:
         """Of the contrast subspace: as asked for, or from the data, at least what is to be kept."""
         p = rows[0].shape[1]
         if self.n_foreground is not None:
@@ -388,7 +391,8 @@ class ContrastiveICA(BaseContrastive):
             self.n_foreground_ = min(self.n_foreground_, p)
             return self.n_foreground_
         background = np.vstack([part - part.mean(axis=0) for part in rows[1:]])
-        self.n_foreground_ = choose_dimension(rows[0], background, rng=rng)
+        # deals of their own: near the edge the dimension would otherwise change with random_state
+        self.n_foreground_ = choose_dimension(rows[0], background, rng=np.random.default_rng(0))
         wanted = min(self.n_components or 1, p)
         if self.n_foreground_ == 0:
             warn_user(

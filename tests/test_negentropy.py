@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime
+
+from contrica import negentropy as module
+from contrica.metrics import pattern_similarity
+from contrica.negentropy import farthest_from_gaussian, negentropy
+from tests import naive
+
+
+def whitened(n, d, seed, kind="mixed"):
+    rng = np.random.default_rng(seed)
+    sources = {
+        "laplace": rng.laplace(size=(n, d)),
+        "uniform": rng.uniform(-1, 1, (n, d)),
+        "exponential": rng.exponential(size=(n, d)),
+        "binary": rng.choice([-1.0, 1.0], (n, d)),
+    }
+    if kind == "mixed":
+        parts = list(sources.values())
+        drawn = np.column_stack([parts[j % 4][:, j] for j in range(d)])
+    else:
+        drawn = sources[kind]
+    rows = drawn @ rng.standard_normal((d, d)).T
+    rows -= rows.mean(axis=0)
+    values, axes = np.linalg.eigh(rows.T @ rows / n)
+    whiten = axes / np.sqrt(values)
+    return rows @ whiten, drawn
+
+
+@given(st.integers(1, 5), st.floats(0, 2), st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_negentropy_is_that_of_the_formula(d, lopsided, seed):
+    rows = np.random.default_rng(seed).laplace(size=(50, d))
+    assert_allclose(negentropy(rows, lopsided), naive.negentropy(rows, lopsided), rtol=1e-12)
+
+
+def test_moments_of_a_gaussian_give_zero():
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    mean = weights / weights.sum()
+    assert abs(mean @ np.exp(-(nodes**2) / 2) - module.GAUSSIAN) < 1e-12
+    assert negentropy(np.array([[1e100], [-1e100]])) > 1  # without overflow
+    # k of the approximation: 1 / (variance of what a Gaussian's mean and variance leave of the moment)
+    bell, leaning = np.exp(-(nodes**2) / 2), nodes * np.exp(-(nodes**2) / 2)
+    for moment, others, constant in (
+        (bell, [nodes**0, (nodes**2 - 1) / 2**0.5], module.TAILS),
+        (leaning, [nodes], module.LEANS),
+    ):
+        left = moment - sum((mean @ (moment * other)) * other for other in others)
+        assert_allclose(1 / (2 * (mean @ left**2)), constant, rtol=1e-9)
+
+
+@given(st.integers(2, 6), st.sampled_from([0.0, 0.25, 1.0]), st.integers(0, 100))
+@settings(max_examples=20, deadline=None)
+def test_the_search_follows_the_gradient(d, lopsided, seed):
+    """Where it ends no rotation in a plane raises J."""
+    rows, _ = whitened(400, d, seed)
+    found = module._ascend(rows, np.eye(d), lopsided, 500, 1e-7)
+    assert_allclose(found.matrix.T @ found.matrix, np.eye(d), atol=1e-10)
+    assert_allclose(found.negentropy, negentropy(rows @ found.matrix, lopsided), rtol=1e-10)
+
+    def turned(angles):
+        skew = np.zeros((d, d))
+        skew[np.triu_indices(d, 1)] = angles
+        skew -= skew.T
+        rotation = np.linalg.solve(np.eye(d) - skew / 2, np.eye(d) + skew / 2)
+        return negentropy(rows @ found.matrix @ rotation, lopsided)
+
+    slope = approx_fprime(np.zeros(d * (d - 1) // 2), turned, 1e-6)
+    assert np.abs(slope).max() < 1e-4 * found.negentropy
+    assert found.negentropy >= negentropy(rows, lopsided) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "uniform", "exponential", "binary", "mixed"])
+def test_independent_sources_are_separated(kind):
+    similarities = []
+    for seed in range(5):
+        rows, sources = whitened(5000, 5, seed, kind)
+        found = farthest_from_gaussian(rows, rng=np.random.default_rng(seed))
+        scores = rows @ found.matrix
+        mixed = np.corrcoef(scores.T, sources.T)[:5, 5:]
+        similarities.append(np.abs(mixed).max(axis=0).min())
+    assert np.median(similarities) > 0.98
+
+
+def test_every_seed_leads_to_one_rotation():
+    rows, _ = whitened(6000, 6, 3)
+    one, *others = (
+        farthest_from_gaussian(rows, rng=np.random.default_rng(seed)).matrix for seed in range(6)
+    )
+    for other in others:
+        assert pattern_similarity(other, one) > 0.9999
+
+
+def test_one_dimension_needs_no_rotation(rng):
+    rows = rng.laplace(size=(100, 1))
+    found = farthest_from_gaussian(rows, rng=rng)
+    assert found.matrix.tolist() == [[1.0]]
+    assert found.negentropy == negentropy(rows)
+
+
+@pytest.mark.parametrize("options", [{"n_starts": 0}, {"max_iter": 0}, {"tol": -1.0}])
+def test_impossible_settings_are_refused(options, rng):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        farthest_from_gaussian(rng.laplace(size=(100, 2)), rng=rng, **options)
