@@ -203,7 +203,7 @@ def test_warnings_of_a_joint_fit_that_is_dropped_are_dropped_too(few, monkeypatc
         return joint_contrast(*arguments, **options)
 
     monkeypatch.setattr(_contrastive_ica, "joint_contrast", complaining)
-    given = {"n_background": 6, "n_foreground": 5}
+    given = {"n_background": 6, "n_foreground": 5, "max_iter": 5000}
     with pytest.warns(ConvergenceWarning, match="not there yet"):
         fit(few, solver="joint", **given)
     assert fit(few, **given).solver_ == "subspace"  # in silence: warnings are errors
@@ -290,7 +290,7 @@ def test_the_same_seed_gives_the_same_bits(data, joint, subspace, request):
 def test_row_order_in_memory_and_float32_do_not_matter(many, joint):
     X, Y = np.asfortranarray(many.foreground), np.asfortranarray(many.background)
     other = ContrastiveICA(5, random_state=0).fit(X, background=Y)
-    assert_allclose(other.components_, joint.components_, atol=1e-5)
+    assert_allclose(other.components_, joint.components_, atol=3e-5)
     single, double = (
         ContrastiveICA(2, random_state=0).fit(
             many.foreground[:2000].astype(np.float32).astype(kind),

@@ -9,6 +9,7 @@ from contrica.cumulants import Cumulants, cumulants, pooled
 from contrica.datasets import make_synthetic
 from contrica.joint import (
     JointProblem,
+    Trusted,
     algorithm_2_starts,
     contrast_mask,
     descend,
@@ -212,7 +213,7 @@ def test_a_spent_budget_ends_the_tries(monkeypatch):
     assert len(calls) == 2  # one try, and the answer
     calls.clear()
     home = np.random.default_rng(9).standard_normal((5, 7))
-    found = joint_search(tensors, iter([]), mask, trusted=home)
+    found = joint_search(tensors, iter([]), mask, trusted=Trusted(home, None))
     assert len(calls) == 2  # the trusted start, and the answer
     assert_allclose(found.objective, whole(tensors, home, mask, 100, 1e-6).objective, rtol=0.1)
 
@@ -223,41 +224,25 @@ def noise(p, seed):
     return as_operator(naive.symmetrise(rng.standard_normal((p,) * 4)))
 
 
-def test_a_trusted_start_is_not_left_for_a_minimum_that_is_hardly_lower():
+@pytest.mark.parametrize(("score", "left"), [(-3.0, False), (1.9, False), (2.1, True)])
+def test_a_trusted_start_is_left_for_a_minimum_that_is_surely_lower(score, left):
     tensors, mask = [noise(4, [1, d]) for d in range(2)], contrast_mask(2, 2)
     rng = np.random.default_rng(1)
     starts = [rng.standard_normal((4, 4)) for _ in range(3)]
-    trusted = rng.standard_normal((4, 4))
-    home = joint_fit(tensors, trusted, mask)
-    best = joint_search(tensors, starts, mask)
-    # 16 over the 35 entries of a tensor
-    assert (1 - 16 / 35) * home.objective < best.objective < 0.99 * home.objective
-    stayed = joint_search(tensors, starts, mask, trusted=trusted)
-    assert_allclose(stayed.objective, home.objective, rtol=1e-4)
-    assert pattern_similarity(stayed.vectors, home.vectors) > 0.999
+    start = rng.standard_normal((4, 4))
+    home, best = joint_fit(tensors, start, mask), joint_search(tensors, starts, mask)
+    assert best.objective < 0.99 * home.objective
+    asked = []
 
+    def gain_score(first, second):
+        asked.append((first.objective, second.objective))
+        return score
 
-def test_a_trusted_start_is_left_for_the_truth():
-    vectors, _, tensors, mask = draw(6, 3, 3, 1)
-    wrong = vectors[:, ::-1]
-    assert joint_fit(tensors, wrong, mask).objective > 1e-3
-    assert joint_search(tensors, [vectors], mask, trusted=wrong).objective < 1e-8
-
-
-def test_the_share_that_a_trusted_start_is_left_for(monkeypatch):
-    tensors, mask = [noise(4, [0, d]) for d in range(2)], contrast_mask(2, 2)
-    rng = np.random.default_rng(0)
-    starts = [rng.standard_normal((4, 4)) for _ in range(3)]
-    trusted = rng.standard_normal((4, 4))
-    share = (
-        joint_search(tensors, starts, mask).objective / joint_fit(tensors, trusted, mask).objective
-    )
-    assert 0.5 < share < 1
-    for limit, left in ((share - 0.01, False), (share + 0.01, True)):
-        monkeypatch.setattr(joint, "TRUST", np.sqrt((1 - limit) * 35 / 4))
-        found = joint_search(tensors, starts, mask, trusted=trusted).objective
-        home = joint_fit(tensors, trusted, mask).objective
-        assert (found < home * (share + 0.005)) == left
+    found = joint_search(tensors, starts, mask, trusted=Trusted(start, gain_score))
+    expected = best if left else home
+    assert_allclose(asked, [(home.objective, best.objective)], rtol=1e-3)
+    assert_allclose(found.objective, expected.objective, rtol=1e-4)
+    assert pattern_similarity(found.vectors, expected.vectors) > 0.999
 
 
 def test_a_descent_says_nothing_of_convergence_and_is_the_fit_otherwise(rng):
@@ -383,19 +368,28 @@ def test_what_is_known_spares_the_power_method(monkeypatch):
     assert pattern_similarity(found.foreground.vectors, vectors[:, 4:]) > 1 - 1e-4
 
 
-def test_a_guess_is_a_trusted_start(monkeypatch):
+def test_a_guess_is_a_start_and_a_trusted_one_with_a_score(monkeypatch):
     data = make_synthetic(4, n_samples=300, random_state=1)
     fore, back = cumulants(data.foreground), cumulants(data.background)
     seen = []
     whole = joint.joint_search
     monkeypatch.setattr(
-        joint, "joint_search", lambda *a, **k: seen.append(k["trusted"]) or whole(*a, **k)
+        joint,
+        "joint_search",
+        lambda t, starts, m, **k: (
+            seen.append((list(starts), k["trusted"])) or whole(t, seen[-1][0], m, **k)
+        ),
     )
-    joint_contrast(fore, back, 4, 3, rng=np.random.default_rng(0), max_iter=2000)
-    joint_contrast(fore, back, 4, 3, rng=np.random.default_rng(0), guess=data.B, max_iter=2000)
-    assert seen[0] is None
     inside = unit(JointProblem.of(fore, back).whiten.T @ data.B)
-    assert_allclose(seen[1][:, 4:], inside, atol=1e-12)
+    options = {"rng": np.random.default_rng(0), "max_iter": 2000}
+    joint_contrast(fore, back, 4, 3, **options)
+    joint_contrast(fore, back, 4, 3, guess=data.B, **options)
+    joint_contrast(fore, back, 4, 3, guess=data.B, gain_score=lambda first, second: 0.0, **options)
+    assert [len(starts) for starts, _ in seen] == [3, 4, 3]
+    assert_allclose(seen[1][0][0][:, 4:], inside, atol=1e-12)
+    assert seen[0][1] is None
+    assert seen[1][1] is None
+    assert_allclose(seen[2][1].start[:, 4:], inside, atol=1e-12)
 
 
 def test_algorithm_2_starts_are_near_the_truth_of_exact_tensors():

@@ -7,8 +7,8 @@ from scipy.stats import trim_mean
 from contrica import significance
 from contrica.cumulants import cumulants
 from contrica.datasets import make_synthetic
-from contrica.joint import JointProblem, descend
-from contrica.significance import RowGroups, critical_score, weight_scores
+from contrica.joint import JointProblem, contrast_mask, descend
+from contrica.significance import RowGroups, critical_score, gain_score, weight_scores
 from tests import naive
 
 
@@ -162,3 +162,42 @@ def test_scores_grow_with_the_root_of_the_rows():
         )
         ratios.append(np.median(np.abs(many[0] / few[0])))
     assert 1.6 < np.median(ratios) < 2.5
+
+
+def minima(X, Y, patterns, others):
+    """The fits that two sets of vectors lead to, the groups and the norms."""
+    problem = JointProblem.of(cumulants(X), cumulants(Y))
+    groups = [RowGroups(rows, problem.whiten) for rows in (X, Y)]
+    norms = [tensor.squared_norm() for tensor in problem.tensors]
+    mask = contrast_mask(4, 3)
+    fits = [
+        descend(problem.tensors, problem.whiten.T @ start, mask, 2000, 1e-9)
+        for start in (patterns, others)
+    ]
+    return problem, groups, norms, fits
+
+
+def test_the_standard_error_of_a_gain_is_that_of_new_rows():
+    """Over fresh samples the gain of one minimum over another varies as the rows of one say."""
+    gains, errors = [], []
+    for seed in range(60):
+        data = make_synthetic(4, n_samples=20000, random_state=np.random.default_rng(0))
+        rng = np.random.default_rng(seed)
+        X, Y = (
+            rows[rng.integers(len(rows), size=len(rows))]
+            for rows in (data.foreground, data.background)
+        )
+        truth = np.column_stack([data.A, data.B])
+        swapped = truth[:, [0, 1, 2, 4, 3, 5, 6]]
+        *_, groups, norms, (first, second) = minima(X, Y, swapped, truth)
+        gain = first.objective - second.objective
+        gains.append(gain)
+        errors.append(gain / gain_score(groups, norms, first, second))
+    assert 0.7 < np.median(errors) / np.std(gains, ddof=1) < 1.4
+
+
+def test_two_equal_fits_have_no_gain():
+    data = make_synthetic(4, n_samples=2000, random_state=0)
+    truth = np.column_stack([data.A, data.B])
+    *_, groups, norms, (first, second) = minima(data.foreground, data.background, truth, truth)
+    assert gain_score(groups, norms, first, second) == 0

@@ -15,10 +15,9 @@ which needs no more of a tensor than its product with three vectors: O(n p) for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -346,12 +345,27 @@ def removal_losses(
     return losses
 
 
+class Trusted(NamedTuple):
+    """A start that comes from other knowledge.
+
+    Attributes
+    ----------
+    start : ndarray of shape (p, k)
+    gain_score : callable
+        By how many standard errors the objective of a second fit lies below that of a first:
+        `contrica.significance.gain_score` with its first arguments filled in.
+    """
+
+    start: np.ndarray
+    gain_score: Callable[[JointFit, JointFit], float]
+
+
 def joint_search(
     tensors: Sequence[TensorOperator],
     starts: Iterable[np.ndarray],
     mask: np.ndarray,
     *,
-    trusted: np.ndarray | None = None,
+    trusted: Trusted | None = None,
     max_iter: int = 300,
     tol: float = 1e-6,
 ) -> JointFit:
@@ -367,11 +381,9 @@ def joint_search(
     Such tries end when they have cost as much as a fixed number of multiplications: small problems
     are searched thoroughly, and large ones, with hundreds of patterns, hardly beyond the first start.
 
-    A start that comes from other knowledge than these tensors is *trusted*: the minimum it leads to is
-    the answer, unless the search finds one that lies lower by more than chance gives. Of two minima
-    that differ by δ in an objective of J, the difference has a standard error of about
-    ``2 √(δ J / D)`` where all ``D = C(p+3, 4)`` entries of a tensor are equally noisy, so that δ must
-    exceed ``16 J / D``, two of them, or half of J where that is less.
+    A start that comes from other knowledge than these tensors may be *trusted*: the minimum it leads to
+    is the answer, unless the search finds one that lies lower by more than chance gives, by two standard
+    errors of the difference.
 
     Parameters
     ----------
@@ -379,8 +391,8 @@ def joint_search(
     starts : iterable of ndarray of shape (p, k)
         Drawn as long as the budget lasts.
     mask : ndarray of bool, shape (n_datasets, k)
-    trusted : ndarray of shape (p, k), optional
-        A start, see above.
+    trusted : Trusted, optional
+        A start, see above, and what tells the difference.
     max_iter, tol
         As of `joint_fit`.
 
@@ -390,7 +402,7 @@ def joint_search(
     """
     _refuse_nothing(tensors)
     search = _Search(tensors, mask, max_iter, tol)
-    home = None if trusted is None else search.attempt(trusted, mask)
+    home = None if trusted is None else search.attempt(trusted.start, mask)
     for start in starts:
         if home is not None and not search.may_go_on():
             break
@@ -404,11 +416,12 @@ def joint_search(
             break
         search.with_new_roles(search.best)
     best = search.best
-    if home is not None:
-        entries = comb(tensors[0].n_features + 3, 4)
-        share = max(1 - 4 * TRUST**2 / entries, 0.5)
-        if best is None or best.objective > share * home.objective:
-            best = home
+    if (
+        trusted is not None
+        and home is not None
+        and (best is None or trusted.gain_score(home, best) < TRUST)
+    ):
+        best = home
     # the tries do not warn; the answer does
     return joint_fit(tensors, best.vectors, mask, max_iter=max_iter, tol=tol)
 
@@ -506,6 +519,7 @@ def joint_contrast(
     *,
     rng: np.random.Generator,
     guess: np.ndarray | None = None,
+    gain_score: Callable[[JointFit, JointFit], float] | None = None,
     known: np.ndarray | None = None,
     problem: JointProblem | None = None,
     max_iter: int = 300,
@@ -528,8 +542,9 @@ def joint_contrast(
     rng : numpy.random.Generator
         Source of the subspace power method's starts.
     guess : ndarray of shape (p, m), optional
-        Foreground patterns found by other means, such as `contrica.subspace.subspace_ica`: a trusted
-        start (`joint_search`).
+        Foreground patterns found by other means, such as `contrica.subspace.subspace_ica`: a start.
+    gain_score : callable, optional
+        As of `Trusted`; with it the guess is a trusted start (`joint_search`).
     known : ndarray of shape (k, m), optional
         Patterns of both datasets in whitened coordinates, the background's r first: a further start,
         which spares the subspace power method.
@@ -577,7 +592,11 @@ def joint_contrast(
     trusted = None
     if guess is not None:
         inside = problem.whiten.T @ guess[:, :n_foreground]
-        trusted = _filled(problem, np.column_stack([shared, inside]), r, r + n_foreground)
+        start = _filled(problem, np.column_stack([shared, inside]), r, r + n_foreground)
+        if gain_score is None:
+            starts = chain([start], starts)
+        else:
+            trusted = Trusted(start, gain_score)
     mask = contrast_mask(r, n_foreground, len(backs))
     with few_threads(held):
         fit = joint_search(

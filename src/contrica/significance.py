@@ -18,10 +18,11 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import t as student
 
 from contrica.blocks import block_rows, iterate_blocks
+from contrica.joint import JointFit
 from contrica.operators import PackedTensor
 from contrica.symmetric import n_packed, pair_indices
 
-__all__ = ["Judged", "RowGroups", "critical_score", "weight_scores"]
+__all__ = ["Judged", "RowGroups", "critical_score", "gain_score", "weight_scores"]
 
 GROUPS = 40
 # share of groups trimmed at either end
@@ -101,6 +102,40 @@ def _packed_moment(rows: np.ndarray) -> PackedTensor:
         products = block[:, first] * block[:, second] * scale
         total += products.T @ products
     return PackedTensor(total / len(rows), rows.shape[1])
+
+
+def gain_score(
+    groups: Sequence[RowGroups], norms: Sequence[float], first: JointFit, second: JointFit
+) -> float:
+    """By how many standard errors the objective of a second fit lies below that of a first.
+
+    At a minimum of ``Σ_d ‖κ₄(d) − M_d‖² / ‖κ₄(d)‖²`` a change ψ of the data changes the objective by
+    ``2 Σ_d ⟨κ₄(d) − M_d, ψ⟩ / ‖κ₄(d)‖²``, as vectors and weights need not follow to first order. So the
+    difference of two minima changes by ``2 Σ_d ⟨M′_d − M_d, ψ⟩ / ‖κ₄(d)‖²``, M′ being the second
+    model, and its standard error comes from what each group of rows adds.
+
+    Parameters
+    ----------
+    groups : sequence of RowGroups
+        One for every dataset, in the fits' coordinates.
+    norms : sequence of float
+        ``‖κ₄(d)‖²``.
+    first, second : JointFit
+
+    Returns
+    -------
+    float
+        0 where the two are the same.
+    """
+    variance = 0.0  # rows of different datasets are independent
+    for part, norm, before, after in zip(groups, norms, first.weights, second.weights, strict=True):
+        change = sum(
+            sign * np.einsum("bpk,pk,k->b", part.influence(fit.vectors), fit.vectors, weights)
+            for sign, fit, weights in ((-1.0, first, before), (1.0, second, after))
+        )
+        variance += float(np.var(2 * change / norm, ddof=1)) / part.n_groups
+    gain = first.objective - second.objective
+    return gain / variance**0.5 if variance > 0 else 0.0
 
 
 def critical_score(n_weights: int, n_groups: int, level: float) -> float:

@@ -137,7 +137,7 @@ def choose_dimension(
         for fore in np.tensordot(deals, packs, 1):
             back = (whole - n_dealt * fore) / (len(packs) - n_dealt)
             largest.append(_largest_ratio(fore, back, m))
-    ratios = contrast_axes(*(rows.T @ rows / len(rows) for rows in centred), m)[0]
+    ratios = contrast_axes(centred[0].T @ centred[0] / n, centred[1].T @ centred[1] / m, m)[0]
     chance, spread = np.mean(largest), np.std(largest, ddof=1)
     surely, perhaps = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
     if surely == perhaps:

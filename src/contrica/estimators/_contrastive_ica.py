@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
+from functools import partial
+from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +18,7 @@ from contrica.joint import JointProblem, fit_weights, joint_contrast
 from contrica.operators import relative_norm
 from contrica.ranks import Ranks, choose_ranks
 from contrica.selection import LEVEL, RankChoice, choose_by_significance, searchable
-from contrica.significance import RowGroups, critical_score, weight_scores
+from contrica.significance import RowGroups, critical_score, gain_score, weight_scores
 from contrica.subspace import choose_dimension, subspace_ica
 from contrica.symmetric import n_packed
 from contrica.validation import PatternWarning, check_choice, check_count, generator, warn_user
@@ -64,7 +66,8 @@ class ContrastiveICA(BaseContrastive):
         (`contrica.subspace`), for data in which heavy-tailed background directions drown the salient
         ones, and for few rows; ``n_foreground`` is the dimension of that subspace, and there are no
         background patterns. "auto" takes "joint" where a joint fit can be searched for (up to 18
-        dimensions, fewer with several backgrounds), is sure of half of the foreground patterns asked
+        dimensions, fewer with several backgrounds, and as many rows as a fourth cumulant has entries),
+        is sure of half of the foreground patterns asked
         for, and of two where two or more are, and leaves at most half of each fourth cumulant; with
         both ranks given, where half of the foreground patterns are significant. And "subspace" where
         not, with ranks that were given left aside. See ``solver_`` and `summary`.
@@ -223,6 +226,11 @@ class ContrastiveICA(BaseContrastive):
         norms = [part.fourth.squared_norm() for part in (fore, *backs)]
         if self.solver == "auto" and min(norms) == 0:
             return in_subspace("a fourth cumulant is zero")
+        fewest, entries = min(map(len, rows)), comb(p + 3, 4)
+        if self.solver == "auto" and fewest < entries:
+            return in_subspace(
+                f"{fewest} rows are fewer than the {entries} entries of a fourth cumulant"
+            )
         problem = JointProblem.of(fore, *backs)
         if problem.whiten.shape[1] < 2:
             if self.solver == "joint":
@@ -237,7 +245,7 @@ class ContrastiveICA(BaseContrastive):
             warnings.simplefilter("always")
             ranks, choice = self._joint_ranks(problem, groups, rng)
             doubt = self._doubt_about(choice) if self.solver == "auto" else ""
-            found = None if doubt else self._jointly(problem, rows, ranks, choice, rng)
+            found = None if doubt else self._jointly(problem, rows, groups, ranks, choice, rng)
         if found is None:
             return in_subspace(doubt, choice)
         scores = self._joint_scores(problem, groups, found)
@@ -319,6 +327,7 @@ class ContrastiveICA(BaseContrastive):
         self,
         problem: JointProblem,
         rows: list[np.ndarray],
+        groups: list[RowGroups],
         ranks: Ranks,
         choice: RankChoice | None,
         rng: np.random.Generator,
@@ -335,6 +344,7 @@ class ContrastiveICA(BaseContrastive):
             *(fore, problem.backs, *ranks),
             rng=rng,
             guess=guess.foreground.vectors,
+            gain_score=partial(gain_score, groups, [t.squared_norm() for t in problem.tensors]),
             known=known,
             problem=problem,
             max_iter=max(self.max_iter, JOINT_STEPS),
