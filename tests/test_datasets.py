@@ -32,6 +32,34 @@ def test_no_patch_is_in_both_parts_and_the_draw_is_repeatable():
     assert distances.min() > 0
 
 
+def test_continuous_digits_have_strengths_of_their_own():
+    data = load_digits_on_photos(2000, design="continuous", digits=(2, 7))
+    assert set(data.labels) == {3}
+    assert data.label_names == ["none", "2", "7", "both"]
+    assert_allclose(data.strengths.mean(axis=0), 0.5, atol=0.03)
+    # what strength adds to the mean image is the digit
+    slopes = np.linalg.lstsq(
+        np.column_stack([np.ones(2000), data.strengths]), data.foreground, rcond=None
+    )[0][1:]
+    for slope, pattern in zip(slopes, data.patterns, strict=True):
+        assert np.corrcoef(slope, pattern)[0, 1] > 0.95
+    shown = load_digits_on_photos(200)
+    assert_allclose(shown.strengths @ [1, 2], shown.labels)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"digits": (1, 1)}, "two different"),
+        ({"digits": (1, 10)}, "0 to 9"),
+        ({"design": "both"}, "design"),
+    ],
+)
+def test_impossible_digits_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        load_digits_on_photos(100, **options)
+
+
 def test_more_patches_than_there_are_cannot_be_had():
     with pytest.raises(ValueError, match="at most 4240"):
         load_digits_on_photos(5000)

@@ -33,8 +33,9 @@ LOPSIDED = 0.25
 N_STARTS = 6
 # The starts are followed on this many rows, and the best of them to the end on all.
 SEARCH_ROWS = 4000
-# Most turns of the coordinates in which rotations are written, which are good near the identity only.
-CHARTS = 5
+# Rotations are written as turns of a base, in coordinates that are good near it only; so after some
+# steps the base is moved, and J is measured in units of what was reached.
+CHART_STEPS = 40
 
 
 class Rotation(NamedTuple):
@@ -148,8 +149,7 @@ def _ascend(
     n, d = rows.shape
     upper = np.triu_indices(d, 1)
     eye = np.eye(d)
-    base = start
-    scale = 1 / max(negentropy(rows @ start, lopsided), np.finfo(float).tiny)
+    base, scale = start, 1.0
 
     def turn(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``(I − K)⁻¹ (I + K)`` of a skew matrix K, and the first factor."""
@@ -176,17 +176,24 @@ def _ascend(
         by_skew = inverse.T @ by_rotation @ (eye + rotation).T
         return -scale * float(value), -scale * (by_skew - by_skew.T)[upper] / 2
 
-    steps = 0
-    for _ in range(CHARTS):
+    steps, chart_steps = 0, CHART_STEPS
+    while True:
+        scale = 1 / max(negentropy(rows @ base, lopsided), np.finfo(float).tiny)
         found = minimize(
             descent,
             np.zeros(upper[0].size),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": max_iter - steps, "gtol": tol, "ftol": 1e-13, "maxcor": 20},
+            options={
+                "maxiter": min(chart_steps, max_iter - steps),
+                "gtol": tol,
+                "ftol": tol / 1000,
+                "maxcor": 20,
+            },
         )
         base, steps = base @ turn(found.x)[0], steps + int(found.nit)
-        if np.abs(found.x).max() < 0.5 or steps >= max_iter:
+        if found.success or steps >= max_iter:
             break
+        chart_steps *= 4  # near the end the base hardly moves
     slope = float(np.abs(found.jac).max() / max(-found.fun, np.finfo(float).tiny))
     return Rotation(base, -float(found.fun) / scale, steps, slope)

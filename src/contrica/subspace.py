@@ -264,8 +264,9 @@ def subspace_ica(
         return filters[:, order] @ gather_shift(sources, shifts, n_kept), found
 
     filters, found = separate(LOPSIDED)
-    if n_kept is not None and n_kept < d:
-        whole = float(np.sum((whiten.T @ shift) ** 2))
+    whole = float(np.sum((whiten.T @ shift) ** 2))
+    # three standard errors: without a shift there is nothing to choose by
+    if n_kept is not None and n_kept < d and whole > 9 * d / len(X):
         for lopsided in OTHER_CONTRASTS:
             others = separate(lopsided)
             shifts, shifts_of_others = ((kept.T @ shift) ** 2 for kept in (filters, others[0]))

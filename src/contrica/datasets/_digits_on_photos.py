@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.datasets import load_digits, load_sample_images
 from sklearn.utils import Bunch
 
-from contrica.validation import check_count, check_scale
+from contrica.validation import check_choice, check_count, check_scale
 
 __all__ = ["load_digits_on_photos"]
 
@@ -14,20 +14,29 @@ SIDE = 8
 
 
 def load_digits_on_photos(
-    n_samples: int = 4000, *, strength: float = 0.25, random_state: int | None = 0
+    n_samples: int = 4000,
+    *,
+    design: str = "discrete",
+    digits: tuple[int, int] = (0, 1),
+    strength: float = 0.25,
+    random_state: int | None = 0,
 ) -> Bunch:
     """Handwritten 0s and 1s on photograph patches, against other patches without digits.
 
     A small sibling of the paper's corrupted-MNIST design (Section `app: mixed mnist`) that needs no
-    download: scikit-learn's 8 × 8 digits on 8 × 8 grey patches of its two sample photographs. A
-    quarter each of the foreground shows nothing, a 0, a 1 or both; the two digits are the salient
-    patterns. No patch is used twice. Every image has its mean grey removed, as brightness would
-    otherwise be nearly all of the variance.
+    download: scikit-learn's 8 × 8 digits on 8 × 8 grey patches of its two sample photographs. In the
+    "discrete" design a quarter each of the foreground shows nothing, a 0, a 1 or both; in the
+    "continuous" one every image shows both, each with a strength of its own, uniform from none to
+    full. The two digits are the salient patterns. No patch is used twice. Every image has its mean
+    grey removed, as brightness would otherwise be nearly all of the variance.
 
     Parameters
     ----------
     n_samples : int
         Rows of the foreground and of the background each, at most 4240.
+    design : {"discrete", "continuous"}
+    digits : tuple of two int
+        Which two of the ten digits are shown.
     strength : float
         Grey value of full ink, where the photographs span 0 to 1.
     random_state : int or None
@@ -37,8 +46,9 @@ def load_digits_on_photos(
     -------
     Bunch
         ``foreground``, ``background`` of shape ``(n_samples, 64)``; ``labels`` of shape
-        ``(n_samples,)``, one of 0 (no digit), 1 (a 0), 2 (a 1), 3 (both), with ``label_names``;
-        ``patterns`` of shape ``(2, 64)``, the mean 0 and the mean 1 shown; ``image_shape``.
+        ``(n_samples,)``, one of 0 (no digit), 1 (a 0), 2 (a 1), 3 (both; all are in the continuous
+        design), with ``label_names``; ``strengths`` of shape ``(n_samples, 2)``; ``patterns`` of shape
+        ``(2, 64)``, the mean 0 and the mean 1; ``image_shape``.
 
     Examples
     --------
@@ -47,6 +57,9 @@ def load_digits_on_photos(
     ((400, 64), (400, 64))
     """
     n = check_count("n_samples", n_samples, least=8)
+    check_choice("design", design, ("discrete", "continuous"))
+    if len(set(digits)) != 2 or not set(digits) <= set(range(10)):
+        raise ValueError(f"digits={digits!r} must be two different ones of 0 to 9.")
     strength = check_scale("strength", strength)
     rng = np.random.default_rng(random_state)
     patches = np.concatenate([_patches(photo) for photo in _photos()])
@@ -56,19 +69,25 @@ def load_digits_on_photos(
             f"Ask for at most {len(patches) // 2}."
         )
     patches = patches[rng.permutation(len(patches))[: 2 * n]]
-    digits = load_digits()
-    zeros, ones = (digits.data[digits.target == d] / 16.0 for d in (0, 1))
-    labels = rng.permutation(np.arange(n) % 4)
-    shown = [
-        (labels & bit > 0)[:, None] * images[rng.integers(len(images), size=n)]
-        for bit, images in ((1, zeros), (2, ones))
-    ]
+    ink = load_digits()
+    first, second = (ink.data[ink.target == digit] / 16.0 for digit in digits)
+    if design == "discrete":
+        labels = rng.permutation(np.arange(n) % 4)
+        strengths = np.column_stack([labels & 1 > 0, labels & 2 > 0]).astype(float)
+    else:
+        labels = np.full(n, 3)
+        strengths = rng.random((n, 2))
+    shown = sum(
+        strengths[:, [j]] * images[rng.integers(len(images), size=n)]
+        for j, images in enumerate((first, second))
+    )
     return Bunch(
-        foreground=_without_mean(patches[:n] + strength * (shown[0] + shown[1])),
+        foreground=_without_mean(patches[:n] + strength * shown),
         background=_without_mean(patches[n:]),
         labels=labels,
-        label_names=["none", "0", "1", "both"],
-        patterns=_without_mean(np.array([zeros.mean(axis=0), ones.mean(axis=0)])),
+        label_names=["none", *map(str, digits), "both"],
+        strengths=strengths,
+        patterns=_without_mean(np.array([first.mean(axis=0), second.mean(axis=0)])),
         image_shape=(SIDE, SIDE),
     )
 
