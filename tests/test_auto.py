@@ -15,8 +15,10 @@ from contrica import (
     load,
     save,
 )
+from contrica.contrast import Contrast
 from contrica.cumulants import cumulants
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
+from contrica.decompositions import Decomposition
 from contrica.estimators import _contrastive_ica
 from contrica.joint import JointProblem, fit_weights, joint_contrast
 from contrica.metrics import pattern_cosines, pattern_similarity
@@ -217,7 +219,7 @@ def test_the_summary_of_a_joint_fit(joint):
     assert lines[0] == f"solver: joint ({joint.reason_})"
     assert "sure of 5 foreground patterns" in joint.reason_
     assert lines[1] == "ranks: 6 background and 5 foreground patterns, in 6 dimensions"
-    assert lines[2].startswith("doubt: a score of 4.1 is needed")
+    assert lines[2].startswith("doubt: when ranks were chosen a score of 4.1 was needed")
     assert f"left out {joint.rank_choice_.rejected:.1f}" in lines[2]
     assert len(lines) == 8
     assert lines[3] == (
@@ -350,3 +352,22 @@ def test_scores_too_many_to_work_out_are_left_out(many, monkeypatch):
     model = fit(many, solver="joint", n_background=6, n_foreground=5)
     assert np.isnan(model.pattern_scores_).all()
     assert (np.diff(model.contrast_ratio_) <= 0).all()
+
+
+def test_a_pattern_that_a_background_pattern_undoes_is_not_sure():
+    """Two of opposite weight along one direction fit noise, with large scores for both."""
+    data = make_synthetic(4, n_samples=500, random_state=0)
+    problem = JointProblem.of(cumulants(data.foreground), cumulants(data.background))
+    shared = Decomposition(np.array([5.0, 4.0]), np.eye(4)[:, :2])
+    fore = Decomposition(np.array([-90.0, 3.0, 2.0]), np.eye(4)[:, [0, 1, 2]])
+    found = Contrast(shared, np.array([91.0, 4.0]), fore, np.ones(3), 0.1)
+    assert _contrastive_ica._cancelling(problem, found).tolist() == [True, False, False]
+
+
+def test_more_patterns_than_there_are_says_what_to_do(few):
+    for options, advice in (
+        ({"n_components": 9, "solver": "subspace"}, "Lower n_components"),
+        ({"n_components": 3, "n_foreground": 2, "solver": "subspace"}, "Raise n_foreground"),
+    ):
+        with pytest.warns(PatternWarning, match=advice):
+            fit(few, **options)

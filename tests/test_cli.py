@@ -128,7 +128,7 @@ def test_solvers_by_name(files):
         assert (model.solver, model.solver_) == (solver, solver)
         assert f"solver: {solver} (" in words(result)
         assert ("k(f)" in result.output) == (solver == "subspace")
-        assert ("contrast subspace of l = 2 of 5" in words(result)) == (solver == "subspace")
+        assert ("contrast subspace; l = 2 of 5" in words(result)) == (solver == "subspace")
     for options, message in (
         (("--solver", "magic"), "--solver magic is not known"),
         (("--solver", "joint", "--proportional"), "--solver is of cICA"),
@@ -241,7 +241,7 @@ def test_ranks_prints_eigenvalues_a_choice_and_verdicts(files):
     assert "eigenvalues suggest: r = " in result.output
     said = words(result)
     assert re.search(r"significant: r = \d+ background and l = \d+ foreground patterns", said)
-    assert "doubt: a score of " in said
+    assert "doubt: when ranks were chosen a score of " in said
     for label in ("prop:iden_alg2", "prop:iden_cica_tensor", "subspace power method"):
         assert label in result.output
     assert (files / "s.png").exists()

@@ -309,13 +309,14 @@ def _sizes(model: ContrastiveICA | ProportionalContrastiveICA) -> str:
         f"{model.n_pcs_} dimensions"
     )
     if ratio_name(model) == "k(f)":
-        sought = (
-            f"from a contrast subspace of l = {model.n_foreground_} of {model.n_pcs_} dimensions"
+        found = f"l = {model.n_foreground_} of {model.n_pcs_} directions"
+        sought = f"from a contrast subspace; {found} stand out"
+    else:  # the contrast subspace does not aim at the cumulant
+        sought += (
+            f"; left unexplained: {model.residual_:.3g} of the foreground's fourth cumulant (norm)"
         )
-    return (
-        f"{len(model.components_)} patterns kept, {sought}; left "
-        f"unexplained: {model.residual_:.3g} of the foreground's fourth cumulant (norm)"
-        + ("" if scale is None else f"; background scale {scale:.4g}")
+    return f"{len(model.components_)} patterns kept, {sought}" + (
+        "" if scale is None else f"; background scale {scale:.4g}"
     )
 
 

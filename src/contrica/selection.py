@@ -71,10 +71,10 @@ class RankChoice(NamedTuple):
     @property
     def doubt(self) -> str:
         """How near the ranks are to being others, in words."""
-        told = [f"a score of {self.critical:.1f} is needed"]
+        told = [f"when ranks were chosen a score of {self.critical:.1f} was needed"]
         strength = np.abs(self.scores).max(axis=0)
         if strength.size:
-            told.append(f"the weakest pattern found has {strength.min():.1f}")
+            told.append(f"the weakest pattern found had {strength.min():.1f}")
         if self.rejected > 0:
             told.append(f"the best one left out {self.rejected:.1f}")
         if not self.complete:

@@ -359,13 +359,19 @@ class BaseContrastive(ContrastTransformer):
         residual = relative_norm(fore.fourth - found.tensor(), fore.fourth)
         return Separation(found, np.full(found.weights.size, np.nan), residual, 1)
 
+    def _more_patterns(self, found: int) -> str:
+        """What to do to get more patterns than were found."""
+        if self.n_foreground is None or found >= self.n_pcs_:
+            return "Lower n_components."
+        return "Raise n_foreground."
+
     def _store(self, fore: Cumulants, found: Separation) -> None:
         count = found.ratio.size
         wanted = count if self.n_components is None else self.n_components
         if wanted > count:
             warn_user(
                 f"n_components={wanted} patterns were asked for, but n_foreground={count} were "
-                "sought: that many are returned. Raise n_foreground.",
+                f"sought: that many are returned. {self._more_patterns(count)}",
                 PatternWarning,
             )
         keep = found.order()[:wanted]

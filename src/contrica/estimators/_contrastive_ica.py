@@ -31,6 +31,8 @@ logger = logging.getLogger("contrica")
 JOINT_STEPS = 300
 # A joint fit that leaves more than this of a fourth cumulant, by squared norm, does not describe it.
 MOST_LEFT = 0.5
+# |cosine|, in whitened coordinates, above which two patterns are one.
+TWINS = 0.98
 # Entries of all vectors together for which scores are worked out: the equations take half a gigabyte.
 MOST_JUDGED = 5000
 
@@ -251,7 +253,7 @@ class ContrastiveICA(BaseContrastive):
         scores = self._joint_scores(problem, groups, found)
         n_weights = len(rows) * sum(ranks)
         critical = critical_score(n_weights, min(part.n_groups for part in groups), LEVEL)
-        sure = np.abs(scores) >= critical
+        sure = (np.abs(scores) >= critical) & ~_cancelling(problem, found)
         if self.solver == "auto" and choice is None:
             doubt = (
                 f"of {sure.size} foreground patterns in a joint fit {sure.sum()} are significant"
@@ -462,3 +464,20 @@ class ContrastiveICA(BaseContrastive):
             line = f"pattern {i}: {along} = {ratio:.4g}, weight {weight:.4g}"
             lines.append(line if np.isnan(score) else f"{line}, score {score:.1f}")
         return "\n".join(lines)
+
+
+def _cancelling(problem: JointProblem, found: Contrast) -> np.ndarray:
+    """Which foreground patterns lie along a background pattern of opposite weight that undoes them.
+
+    Together the two are a change of the background's weight, and neither is a pattern by itself, however
+    large the score of each.
+    """
+    inside, shared = (
+        problem.whiten.T @ part.vectors for part in (found.foreground, found.background)
+    )
+    sizes, shared_sizes = (np.linalg.norm(vectors, axis=0) for vectors in (inside, shared))
+    cosines = np.abs((inside / sizes).T @ (shared / shared_sizes))
+    own = (found.foreground.weights * sizes**4)[:, None]
+    theirs = (found.shared_weights * shared_sizes**4)[None, :]
+    undone = np.abs(own + theirs) < 0.5 * np.minimum(np.abs(own), np.abs(theirs))
+    return np.asarray(((cosines > TWINS) & undone).any(axis=1))
