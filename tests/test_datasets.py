@@ -52,6 +52,8 @@ def test_continuous_digits_have_strengths_of_their_own():
     [
         ({"digits": (1, 1)}, "two different"),
         ({"digits": (1, 10)}, "0 to 9"),
+        ({"digits": (0, 1, 1)}, "two different"),
+        ({"digits": (1.0, 2.0)}, "two different"),
         ({"design": "both"}, "design"),
     ],
 )

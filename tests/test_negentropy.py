@@ -95,6 +95,38 @@ def test_every_seed_leads_to_one_rotation():
         assert pattern_similarity(other, one) > 0.9999
 
 
+def test_a_tolerance_beyond_rounding_ends_all_the_same():
+    rows, _ = whitened(2000, 4, 0, "laplace")
+    found = farthest_from_gaussian(rows, rng=np.random.default_rng(0), tol=1e-15)
+    assert found.n_iter < 1000
+
+
+def test_many_rows_are_searched_on_some_of_them():
+    rows, sources = whitened(30000, 4, 1)
+    found = farthest_from_gaussian(rows, rng=np.random.default_rng(0))
+    mixed = np.abs(np.corrcoef((rows @ found.matrix).T, sources.T)[:4, 4:])
+    assert mixed.max(axis=0).min() > 0.99
+
+
+@pytest.mark.parametrize("lopsided", [0.0, 1.0])
+def test_the_gradient_is_that_of_the_objective_far_from_the_base(lopsided, monkeypatch):
+    """As the optimiser is given it, at a large turn."""
+    rows, _ = whitened(300, 4, 2)
+    seen = {}
+
+    def caught(function, start, **options):
+        seen["function"] = function
+        return module_minimize(function, start, **options)
+
+    module_minimize = module.minimize
+    monkeypatch.setattr(module, "minimize", caught)
+    module._ascend(rows, np.eye(4), lopsided, 1, 1e-3)
+    point = np.random.default_rng(3).standard_normal(6)
+    value, gradient = seen["function"](point)
+    numeric = approx_fprime(point, lambda x: seen["function"](x)[0], 1e-7)
+    assert_allclose(gradient, numeric, atol=1e-4 * abs(value))
+
+
 def test_one_dimension_needs_no_rotation(rng):
     rows = rng.laplace(size=(100, 1))
     found = farthest_from_gaussian(rows, rng=rng)

@@ -206,19 +206,32 @@ def test_the_count_stops_at_the_widest_gap_of_what_is_in_doubt(monkeypatch):
         assert found == expected
 
 
-def test_packs_of_rows_are_dealt_as_rows_are(monkeypatch):
-    """What chance gives is the same, whether rows are dealt or packs of five of them."""
+@pytest.mark.parametrize(("n", "m"), [(1500, 1000), (150, 3001), (3001, 150)])
+def test_packs_of_rows_are_dealt_as_rows_are(n, m, monkeypatch):
+    """What chance gives is the same, whether rows are dealt or packs of them; sizes do not matter."""
     rng = np.random.default_rng(1)
-    X, Y = rng.laplace(size=(1500, 4)), rng.laplace(size=(1000, 4))
-    seen = []
-    ratio = subspace._largest_ratio
-    monkeypatch.setattr(subspace, "_largest_ratio", lambda *a: seen.append(ratio(*a)) or seen[-1])
-    for most in (500, 2500):
-        monkeypatch.setattr(subspace, "MOST_PACKS", most)
-        choose_dimension(X, Y, rng=np.random.default_rng(2))
-    packs, rows = np.array(seen[:1000]) - 1, np.array(seen[1000:]) - 1
-    assert_allclose(packs.mean(), rows.mean(), rtol=0.05)
-    assert_allclose(packs.std(), rows.std(), rtol=0.15)
+    rows = rng.laplace(size=(n + m, 4))
+    chances = []
+    for few in (0, 10**6):
+        monkeypatch.setattr(subspace, "FEW_ROWS", few)
+        monkeypatch.setattr(subspace, "PACKS", 300)
+        deals = list(subspace._deals(rows, n, 1000, np.random.default_rng(2)))
+        whole = rows.T @ rows
+        chances.append([subspace._largest_ratio(fore, back, m) - 1 for fore, back in deals])
+        for fore, back in deals[:5]:
+            assert_allclose(n * fore + m * back, whole, rtol=0.1, atol=50)
+    packs, single = np.array(chances)
+    assert_allclose(packs.mean(), single.mean(), rtol=0.05)
+    assert_allclose(packs.std(), single.std(), rtol=0.15)
+
+
+@pytest.mark.parametrize(("n", "m", "p"), [(999, 999, 8), (1000, 1000, 8), (100, 8000, 60)])
+def test_no_contrast_is_found_whatever_the_sizes(n, m, p):
+    found = []
+    for seed in range(10):
+        rows = np.random.default_rng(seed).laplace(size=(n + m, p))
+        found.append(choose_dimension(rows[:n], rows[n:], rng=np.random.default_rng(0)))
+    assert np.sum(np.array(found) > 0) <= 2
 
 
 def test_the_largest_ratio_is_the_first_of_all(rng):
@@ -261,7 +274,9 @@ def test_the_middle_of_a_fan_is_found_where_its_edges_lie_apart(monkeypatch):
         X, Y, middles = fan(6000, seed)
         for values in (with_shift, without):
             if values is without:
-                monkeypatch.setattr(subspace, "gather_shift", lambda s, d, k: np.eye(len(d))[:, :k])
+                monkeypatch.setattr(
+                    subspace, "gather_shift", lambda s, d, v, k: np.eye(len(d))[:, :k]
+                )
                 monkeypatch.setattr(subspace, "OTHER_CONTRASTS", ())
             model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
             values.append(pattern_similarity(model.components_.T, middles.T))
@@ -278,27 +293,65 @@ def test_shift_is_gathered_from_what_shares_a_strength_only(rng):
     values, axes = np.linalg.eigh(np.cov(parts.T))
     parts = (parts - parts.mean(axis=0)) @ axes / np.sqrt(values)
     own = (own - own.mean()) / own.std()
-    shift = np.array([1.0, 2.0, 3.0])
-    gathered = subspace.gather_shift(np.column_stack([own, parts]), shift, 2)
+    shift, errors = np.array([1.0, 2.0, 3.0]), np.full(3, 1e-4)
+    gathered = subspace.gather_shift(np.column_stack([own, parts]), shift, errors, 2)
     assert_allclose(gathered[:, 0], [1, 0, 0])
     assert_allclose(gathered[:, 1], np.array([0, 2, 3]) / 13**0.5)
     # the other source comes last: it is left alone, as it depends on none
-    alone = subspace.gather_shift(np.column_stack([parts, own]), shift, 2)
+    alone = subspace.gather_shift(np.column_stack([parts, own]), shift, errors, 2)
     assert_allclose(alone, np.eye(3)[:, :2])
-    assert_allclose(
-        subspace.gather_shift(np.column_stack([own, parts]), 0 * shift, 2), np.eye(3)[:, :2]
+    # a source that shifts no mean does not take over what does; the one before it does
+    still = subspace.gather_shift(
+        np.column_stack([parts[:, 0], own, parts[:, 1]]), np.array([2.0, 1e-3, 3.0]), errors, 2
     )
+    assert_allclose(still, np.column_stack([np.array([2, 0, 3]) / 13**0.5, [0, 1, 0]]))
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-17, 1e-3])
+def test_no_shift_beyond_chance_is_gathered(size, rng):
+    """Sources that share a scale, with equal means: rounding and noise choose nothing."""
+    scale = np.exp(rng.standard_normal((5000, 1)))
+    sources = rng.choice([-1.0, 1.0], (5000, 3)) * scale
+    shift = size * rng.standard_normal(3)
+    gathered = subspace.gather_shift(sources / sources.std(axis=0), shift, np.full(3, 4e-4), 2)
+    assert_allclose(gathered, np.eye(3)[:, :2])
+
+
+def test_equal_means_leave_the_patterns_to_the_rotation():
+    rng = np.random.default_rng(4)
+    X, Y = rng.laplace(size=(2, 5000, 8))
+    X[:, :3] += 3 * rng.choice([-1.0, 1.0], (5000, 3)) * np.exp(rng.standard_normal((5000, 1)) / 2)
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    one, two = (
+        ContrastiveICA(2, solver="subspace", random_state=0).fit(rows, background=Y)
+        for rows in (X, X + 1e-12)
+    )
+    assert pattern_similarity(one.components_.T, two.components_.T) > 1 - 1e-6
 
 
 def test_the_share_that_is_taken_over_grows_without_a_jump(rng):
     n = 4000  # four standard errors are below 0.1
     a, b, mixed = rng.standard_normal((3, n))
-    shares = []
-    for strength in np.linspace(0, 1, 41):
-        size = np.exp(0.35 * strength * mixed)
-        sources = np.column_stack([rng.choice([-1.0, 1.0], n), a * size, b * size])
-        gathered = subspace.gather_shift(sources / sources.std(axis=0), np.ones(3), 2)
-        shares.append(gathered[2, 1] / gathered[1, 1])
-    assert shares[0] == 0
-    assert abs(shares[-1] - 1) < 1e-12
-    assert any(0.05 < share < 0.95 for share in shares)
+    signs = rng.choice([-1.0, 1.0], n)
+    for shift in (np.ones(3), np.array([1.0, 0.3, 1.0]), np.array([1.0, -0.3, 1.0])):
+        angles = []
+        for strength in np.linspace(0, 1, 201):
+            size = np.exp(0.35 * strength * mixed)
+            sources = np.column_stack([signs, a * size, b * size])
+            gathered = subspace.gather_shift(
+                sources / sources.std(axis=0), shift, np.full(3, 1e-4), 2
+            )
+            angles.append(np.degrees(np.arctan2(gathered[2, 1], abs(gathered[1, 1]))))
+        whole = np.degrees(np.arctan2(1, abs(shift[1])))
+        assert angles[0] == 0
+        assert abs(angles[-1] - whole) < 1e-9
+        assert np.abs(np.diff(angles)).max() < whole / 4
+
+
+def test_all_patterns_are_as_many_as_stand_out():
+    X, Y, _ = fan(4000, 1)
+    every = ContrastiveICA(None, solver="subspace", random_state=0).fit(X, background=Y)
+    count = every.n_foreground_
+    assert len(every.components_) == count
+    named = ContrastiveICA(count, solver="subspace", random_state=0).fit(X, background=Y)
+    assert_allclose(every.components_, named.components_)

@@ -112,7 +112,8 @@ def gain_score(
     At a minimum of ``Σ_d ‖κ₄(d) − M_d‖² / ‖κ₄(d)‖²`` a change ψ of the data changes the objective by
     ``2 Σ_d ⟨κ₄(d) − M_d, ψ⟩ / ‖κ₄(d)‖²``, as vectors and weights need not follow to first order. So the
     difference of two minima changes by ``2 Σ_d ⟨M′_d − M_d, ψ⟩ / ‖κ₄(d)‖²``, M′ being the second
-    model, and its standard error comes from what each group of rows adds.
+    model, and its standard error comes from what each group of rows adds. The norms are held fixed, and
+    nothing is trimmed: a wild row makes the error larger, and the score more careful.
 
     Parameters
     ----------

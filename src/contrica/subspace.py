@@ -9,6 +9,7 @@ dimensions, independent sources are sought with a contrast that outliers do not 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,9 +25,12 @@ from contrica.validation import PatternWarning, check_count, check_n_rows, warn_
 
 __all__ = ["SubspaceFit", "choose_dimension", "contrast_axes", "gather_shift", "subspace_ica"]
 
-N_PERMUTATIONS, DEALT_AT_ONCE = 1000, 50
-# Packs of rows that are dealt together, for speed; fewer where each is a large matrix.
-MOST_PACKS, FEWEST_PACKS, PACKED_ENTRIES = 1000, 40, 10**7
+N_PERMUTATIONS, DEALT_AT_ONCE = 1000, 20
+# Multiplications that all deals may cost, and how many are made in any case.
+DEALING, FEWEST_DEALS = 2 * 10**10, 40
+# Many rows are dealt in packs, for speed: as many packs, more where few of them would be dealt to the
+# smaller dataset, unless their products would take too much memory.
+FEW_ROWS, PACKS, FEWEST_DEALT, PACKED_ENTRIES = 2000, 1000, 50, 10**7
 # Weights of lopsidedness to try as well, if they explain this much of the shift of the mean.
 OTHER_CONTRASTS = (0.0, 1.0)
 EXPLAINED = 0.75
@@ -108,8 +112,8 @@ def choose_dimension(
     four of their standard deviations count, and those that do not exceed it by two do not. Where there
     are directions in between, the count stops at the widest gap, in ratio, between two that follow one
     another, so that it does not hang on the deals. Rows that depend on one another, such as cells of
-    one donor, make the count too large. Many rows are put into a thousand packs at random, and packs are
-    dealt.
+    one donor, make the count too large. Many rows are put into a thousand packs or more at random, and
+    packs are dealt.
 
     Parameters
     ----------
@@ -118,6 +122,7 @@ def choose_dimension(
     rng : numpy.random.Generator
         Deals the rows.
     n_permutations : int
+        Deals; fewer, but at least 40, where each is dear because of many variables.
 
     Returns
     -------
@@ -127,16 +132,12 @@ def choose_dimension(
     n, m = len(X), len(background)
     check_n_rows(min(n, m), 2, "a contrast subspace")
     centred = [part - part.mean(axis=0) for part in (X, background)]
-    packs = _packs(np.vstack(centred), rng)
-    n_dealt = int(np.clip(round(len(packs) * n / (n + m)), 1, len(packs) - 1))
-    deal = np.where(np.arange(len(packs)) < n_dealt, 1 / n_dealt, 0.0)
-    whole = packs.sum(axis=0)
-    largest = []
-    for some in np.array_split(np.arange(n_permutations), -(-n_permutations // DEALT_AT_ONCE)):
-        deals = rng.permuted(np.tile(deal, (some.size, 1)), axis=1)
-        for fore in np.tensordot(deals, packs, 1):
-            back = (whole - n_dealt * fore) / (len(packs) - n_dealt)
-            largest.append(_largest_ratio(fore, back, m))
+    p = X.shape[1]
+    price = min(n, m) * p**2 + 20 * p**3  # of a deal: products of the rows dealt, eigenvalues
+    n_deals = int(np.clip(DEALING // price, min(FEWEST_DEALS, n_permutations), n_permutations))
+    largest = [
+        _largest_ratio(fore, back, m) for fore, back in _deals(np.vstack(centred), n, n_deals, rng)
+    ]
     ratios = contrast_axes(centred[0].T @ centred[0] / n, centred[1].T @ centred[1] / m, m)[0]
     chance, spread = np.mean(largest), np.std(largest, ddof=1)
     surely, perhaps = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
@@ -154,13 +155,31 @@ def _largest_ratio(fore: np.ndarray, back: np.ndarray, n_background_samples: int
     return float(eigh(fore, damped, eigvals_only=True, subset_by_index=[last, last])[0])
 
 
-def _packs(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Mean products of variables in packs of as many rows each, put together at random."""
-    n, p = rows.shape
-    count = min(n, MOST_PACKS, max(PACKED_ENTRIES // p**2, FEWEST_PACKS))
-    size = n // count
-    shuffled = rows[rng.permutation(n)[: count * size]].reshape(count, size, p)
-    return shuffled.transpose(0, 2, 1) @ shuffled / size
+def _deals(
+    rows: np.ndarray, n: int, n_deals: int, rng: np.random.Generator
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Mean products of variables over n rows drawn at random, and over the others."""
+    total, p = rows.shape
+    fewer = min(n, total - n)
+    count = max(PACKS, -(-FEWEST_DEALT * total // fewer))
+    if fewer <= FEW_ROWS or count * p**2 > PACKED_ENTRIES:
+        whole = rows.T @ rows
+        for _ in range(n_deals):
+            dealt = rows[rng.permutation(total)[:fewer]]
+            part = dealt.T @ dealt
+            sums = (part, whole - part) if fewer == n else (whole - part, part)
+            yield sums[0] / n, sums[1] / (total - n)
+        return
+    shuffled = rows[rng.permutation(total)]
+    packs = np.array([pack.T @ pack for pack in np.array_split(shuffled, count)])
+    sizes = np.array([len(pack) for pack in np.array_split(shuffled, count)], dtype=float)
+    whole = packs.sum(axis=0)
+    first = (np.arange(count) < round(count * n / total)).astype(float)
+    for start in range(0, n_deals, DEALT_AT_ONCE):
+        chosen = rng.permuted(np.tile(first, (min(DEALT_AT_ONCE, n_deals - start), 1)), axis=1)
+        counts = chosen @ sizes
+        for part, n_rows in zip(np.tensordot(chosen, packs, 1), counts, strict=True):
+            yield part / n_rows, (whole - part) / (total - n_rows)
 
 
 def subspace_ica(
@@ -185,7 +204,7 @@ def subspace_ica(
     source but a fan of them, and ICA finds the fan's edges. What they have in common is their strength,
     so that their squares are correlated, and that together they shift the mean of the foreground by
     the middle of the fan. So, where fewer sources are to be kept and the shift that the others make
-    depends on a kept one, the last of the kept takes over that shift: its filter becomes
+    depends on a kept one, a kept source takes over that shift (`gather_shift`): its filter becomes
     ``Σ_j δ_j f_j`` over itself and the others, with ``δ_j = f_jᵀ(μ_x − μ_y)``. The patterns kept then
     explain all of the shift.
 
@@ -228,6 +247,8 @@ def subspace_ica(
     True
     """
     d = check_count("n_dimensions", n_dimensions)
+    if n_kept is not None:
+        check_count("n_kept", n_kept)
     if d > fore.n_features:
         raise ValueError(
             f"n_dimensions={d} is more than the {fore.n_features} dimensions there are. Lower it."
@@ -251,6 +272,18 @@ def subspace_ica(
     shift = fore.mean - back.mean
     energy = replace(fore, covariance=fore.covariance + np.outer(shift, shift))
 
+    def ratios(filters: np.ndarray) -> np.ndarray:
+        """k(f), without a warning where the background does not vary."""
+        fronts, backs = (
+            np.einsum("pk,pq,qk->k", filters, part.covariance, filters) for part in (energy, back)
+        )
+        return fronts / np.maximum(backs, np.finfo(float).tiny)
+
+    def errors(filters: np.ndarray) -> np.ndarray:
+        """Variance of the shift of each source's mean, from the rows of both datasets."""
+        backs = np.einsum("pk,pq,qk->k", filters, back.covariance, filters)
+        return 1 / len(X) + backs / back.n_samples
+
     def separate(lopsided: float) -> tuple[np.ndarray, Rotation]:
         """Filters of the sources that are kept, and the search."""
         found = farthest_from_gaussian(
@@ -259,29 +292,31 @@ def subspace_ica(
         filters = whiten @ found.matrix
         if n_kept is None or n_kept >= d:
             return filters, found
-        order = np.argsort(-contrast_ratio(_unit(filters), energy, back), kind="stable")
-        sources, shifts = whitened @ found.matrix[:, order], filters[:, order].T @ shift
-        return filters[:, order] @ gather_shift(sources, shifts, n_kept), found
+        filters = filters[:, np.argsort(-ratios(filters), kind="stable")]
+        gathered = gather_shift(
+            (X - fore.mean) @ filters, filters.T @ shift, errors(filters), n_kept
+        )
+        return filters @ gathered, found
 
     filters, found = separate(LOPSIDED)
-    whole = float(np.sum((whiten.T @ shift) ** 2))
-    # three standard errors: without a shift there is nothing to choose by
-    if n_kept is not None and n_kept < d and whole > 9 * d / len(X):
+    whole = whiten.T @ shift
+    if n_kept is not None and n_kept < d and _is_shifted(whole, errors(whiten)):
         for lopsided in OTHER_CONTRASTS:
             others = separate(lopsided)
-            shifts, shifts_of_others = ((kept.T @ shift) ** 2 for kept in (filters, others[0]))
-            explained = shifts_of_others.sum() >= EXPLAINED * whole
-            more = np.sqrt(shifts_of_others.min()) > np.sqrt(shifts.min()) + len(X) ** -0.5
-            if explained and more:
+            shifts, shifts_of_others = (np.abs(kept.T @ shift) for kept in (filters, others[0]))
+            weakest = int(np.argmin(shifts_of_others))
+            margin = np.sqrt(errors(others[0])[weakest])
+            explained = np.sum(shifts_of_others**2) >= EXPLAINED * np.sum(whole**2)
+            if explained and shifts_of_others[weakest] > shifts.min() + margin:
                 filters, found = others
-    ratio = contrast_ratio(_unit(filters), energy, back)
-    if warn and found.n_iter >= max_iter:
+    if warn and found.gradient_norm > tol and found.n_iter >= max_iter:
         warn_user(
             f"ICA in the contrast subspace stopped after {max_iter} steps with a gradient of "
             f"{found.gradient_norm:.2g} where {tol:.2g} was asked for. Set n_foreground, the "
             "dimension of the subspace, lower.",
             ConvergenceWarning,
         )
+    ratio = contrast_ratio(_unit(filters), energy, back)
     weights = fore.fourth.coefficients(filters)
     patterns = fore.covariance @ filters
     # a source of unit variance with fourth cumulant c adds c · (Σf)^{⊗4}
@@ -290,13 +325,17 @@ def subspace_ica(
     return SubspaceFit(foreground, ratio[order], found.n_iter)
 
 
-def gather_shift(sources: np.ndarray, shift: np.ndarray, n_kept: int) -> np.ndarray:
-    """The first sources, of which the last takes over the shift of all others if that depends on one.
+def gather_shift(
+    sources: np.ndarray, shift: np.ndarray, variances: np.ndarray, n_kept: int
+) -> np.ndarray:
+    """The first sources, of which one takes over the shift of all others if that depends on a kept one.
 
     It does so where the squares of the shift the others make, ``Σ δ_j s_j``, and of a kept source
     are correlated by more than 0.1, or four standard errors where rows are few, with values beyond three
-    standard deviations drawn in. From four to six fifths of that it takes a growing share, so that the
-    answer does not jump.
+    standard deviations drawn in. From four to six fifths of that the source turns towards what it takes
+    over by a growing share, so that the answer does not jump. The one that takes it is the last of the
+    kept whose own mean is surely shifted: the others are no part of what shifts the mean. Where the
+    others make no shift beyond chance nothing happens.
 
     Parameters
     ----------
@@ -304,6 +343,8 @@ def gather_shift(sources: np.ndarray, shift: np.ndarray, n_kept: int) -> np.ndar
         Uncorrelated, of mean 0 and variance 1, by decreasing contrast.
     shift : ndarray of shape (d,)
         δ, the shift of each source's mean from the background's.
+    variances : ndarray of shape (d,)
+        Squared standard errors of δ.
     n_kept : int
         Sources to keep, fewer than d.
 
@@ -315,29 +356,38 @@ def gather_shift(sources: np.ndarray, shift: np.ndarray, n_kept: int) -> np.ndar
     Examples
     --------
     >>> import numpy as np
-    >>> s = np.random.default_rng(0).choice([-1.0, 1.0], (1000, 3)) # independent of one another
-    >>> gather_shift(s, np.array([1.0, 1.0, 1.0]), 2).tolist()
+    >>> s = np.random.default_rng(0).choice([-1.0, 1.0], (1000, 3))  # independent of one another
+    >>> gather_shift(s, np.array([1.0, 1.0, 1.0]), np.full(3, 1e-3), 2).tolist()
     [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
     """
     n, d = sources.shape
     kept = np.eye(d)[:, :n_kept]
     left = np.where(np.arange(d) < n_kept, 0.0, shift)
-    size = np.linalg.norm(left)
-    if size == 0:
+    takers = np.flatnonzero(shift[:n_kept] ** 2 > 16 * variances[:n_kept])
+    if takers.size == 0 or not _is_shifted(shift[n_kept:], variances[n_kept:]):
         return kept
-    squares = np.minimum(np.column_stack([sources[:, :n_kept], sources @ (left / size)]) ** 2, 9.0)
+    remainder = sources @ (left / np.linalg.norm(left))
+    squares = np.minimum(np.column_stack([sources[:, :n_kept], remainder]) ** 2, 9.0)
     squares -= squares.mean(axis=0)
     lengths = np.linalg.norm(squares, axis=0)
-    if lengths.min() <= np.sqrt(n) * np.finfo(float).eps:
-        return kept
-    shared = np.abs(squares[:, :-1].T @ squares[:, -1]) / (lengths[:-1] * lengths[-1])
+    varying = np.maximum(
+        lengths, np.finfo(float).tiny
+    )  # a two-valued source has no square to speak of
+    shared = np.abs(squares[:, :-1].T @ squares[:, -1]) / (varying[:-1] * varying[-1])
     needed = max(SHARED_STRENGTH, 4 / np.sqrt(n))
     share = np.clip((shared.max() / needed - 0.8) / 0.4, 0.0, 1.0)
-    if share > 0:
-        left *= share
-        left[n_kept - 1] = shift[n_kept - 1]
-        kept[:, -1] = left / np.linalg.norm(left)
+    taker = takers[-1]
+    left[taker] = shift[taker]
+    turned = (1 - share) * np.sign(shift[taker]) * kept[:, taker] + share * left / np.linalg.norm(
+        left
+    )
+    kept[:, taker] = turned / np.linalg.norm(turned)
     return kept
+
+
+def _is_shifted(shift: np.ndarray, variances: np.ndarray) -> bool:
+    """Whether the squares of shifts add up to more than chance gives, by four standard deviations."""
+    return bool(shift @ shift > variances.sum() + 4 * np.sqrt(2 * variances @ variances))
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

@@ -58,7 +58,11 @@ def load_digits_on_photos(
     """
     n = check_count("n_samples", n_samples, least=8)
     check_choice("design", design, ("discrete", "continuous"))
-    if len(set(digits)) != 2 or not set(digits) <= set(range(10)):
+    if (
+        len(digits) != 2
+        or digits[0] == digits[1]
+        or not all(isinstance(digit, int | np.integer) and 0 <= digit <= 9 for digit in digits)
+    ):
         raise ValueError(f"digits={digits!r} must be two different ones of 0 to 9.")
     strength = check_scale("strength", strength)
     rng = np.random.default_rng(random_state)

@@ -131,8 +131,8 @@ class ContrastiveICA(BaseContrastive):
         Norm of what all patterns together leave of κ₄(x), over the norm of κ₄(x). With "paper", above
         1 the subtraction of the background added more than it took away, and a warning says so.
     n_iter_ : int
-        Steps of the subspace power method, of the joint fit's last descent, or of FastICA in the
-        subspace; 1 for plain ICA, which is direct.
+        Steps of the subspace power method, of the joint fit's last descent, or of the rotation in
+        the contrast subspace; 1 for plain ICA, which is direct.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X had string column names.
@@ -228,11 +228,6 @@ class ContrastiveICA(BaseContrastive):
         norms = [part.fourth.squared_norm() for part in (fore, *backs)]
         if self.solver == "auto" and min(norms) == 0:
             return in_subspace("a fourth cumulant is zero")
-        fewest, entries = min(map(len, rows)), comb(p + 3, 4)
-        if self.solver == "auto" and fewest < entries:
-            return in_subspace(
-                f"{fewest} rows are fewer than the {entries} entries of a fourth cumulant"
-            )
         problem = JointProblem.of(fore, *backs)
         if problem.whiten.shape[1] < 2:
             if self.solver == "joint":
@@ -241,6 +236,11 @@ class ContrastiveICA(BaseContrastive):
                     '"subspace" or "paper", or add variables.'
                 )
             return in_subspace("the data vary in one direction only")
+        fewest, entries = min(map(len, rows)), comb(problem.whiten.shape[1] + 3, 4)
+        if self.solver == "auto" and fewest < entries:
+            return in_subspace(
+                f"{fewest} rows are fewer than the {entries} entries of a fourth cumulant"
+            )
         groups = [RowGroups(part, problem.whiten) for part in rows]
         # what it warns of concerns the user only if it is kept
         with warnings.catch_warnings(record=True) as caught:
@@ -376,14 +376,8 @@ class ContrastiveICA(BaseContrastive):
     ) -> Separation:
         logger.info("contrast subspace")
         dimension = self._dimension(rows)
-        found = subspace_ica(
-            fore, pooled(backs), rows[0], dimension, rng=rng, n_kept=self.n_components
-        )
-        if self.n_components is None:  # the spare direction was for the search only
-            best = np.argsort(-found.ratio, kind="stable")[: max(self.n_foreground_, 1)]
-            weights, vectors = found.foreground.weights[best], found.foreground.vectors[:, best]
-            kept = found.foreground._replace(weights=weights, vectors=vectors)
-            found = found._replace(foreground=kept, ratio=found.ratio[best])
+        kept = self.n_components or max(self.n_foreground_, 1)
+        found = subspace_ica(fore, pooled(backs), rows[0], dimension, rng=rng, n_kept=kept)
         self.n_background_ = 0
         self.background_components_ = np.empty((0, self.n_features_in_))
         self.background_weights_ = self.shared_weights_ = np.empty(0)
