@@ -209,10 +209,10 @@ def subspace_ica(
     explain all of the shift.
 
     Which moments separate the sources best depends on their kind. Where fewer are to be kept, three
-    weights of lopsidedness against tails are tried (`contrica.negentropy`), 1/4 first. Another is taken
-    if with it the kept sources explain three quarters of the shift, ``Σ δ_j²``, and the one that is
-    shifted least is shifted by more, by a standard error at least: things that are in the foreground
-    alone shift its mean, and what shifts it should not lie in pieces.
+    weights of lopsidedness against tails are tried (`contrica.negentropy`), 1/4 first and the others also
+    from where that leads. Another is taken if with it the kept sources explain three quarters of the
+    shift, ``Σ δ_j²``, and the one that is shifted least is shifted by more, by a standard error at least:
+    things that are in the foreground alone shift its mean, and what shifts it should not lie in pieces.
 
     Parameters
     ----------
@@ -284,10 +284,10 @@ def subspace_ica(
         backs = np.einsum("pk,pq,qk->k", filters, back.covariance, filters)
         return 1 / len(X) + backs / back.n_samples
 
-    def separate(lopsided: float) -> tuple[np.ndarray, Rotation]:
+    def separate(lopsided: float, start: np.ndarray | None = None) -> tuple[np.ndarray, Rotation]:
         """Filters of the sources that are kept, and the search."""
         found = farthest_from_gaussian(
-            whitened, rng=rng, lopsided=lopsided, max_iter=max_iter, tol=tol
+            whitened, rng=rng, lopsided=lopsided, start=start, max_iter=max_iter, tol=tol
         )
         filters = whiten @ found.matrix
         if n_kept is None or n_kept >= d:
@@ -301,8 +301,9 @@ def subspace_ica(
     filters, found = separate(LOPSIDED)
     whole = whiten.T @ shift
     if n_kept is not None and n_kept < d and _is_shifted(whole, errors(whiten)):
+        first = found.matrix
         for lopsided in OTHER_CONTRASTS:
-            others = separate(lopsided)
+            others = separate(lopsided, first)
             shifts, shifts_of_others = (np.abs(kept.T @ shift) for kept in (filters, others[0]))
             weakest = int(np.argmin(shifts_of_others))
             margin = np.sqrt(errors(others[0])[weakest])
@@ -370,9 +371,8 @@ def gather_shift(
     squares = np.minimum(np.column_stack([sources[:, :n_kept], remainder]) ** 2, 9.0)
     squares -= squares.mean(axis=0)
     lengths = np.linalg.norm(squares, axis=0)
-    varying = np.maximum(
-        lengths, np.finfo(float).tiny
-    )  # a two-valued source has no square to speak of
+    # a source of two values has a square that does not vary
+    varying = np.maximum(lengths, np.sqrt(n) * np.finfo(float).eps)
     shared = np.abs(squares[:, :-1].T @ squares[:, -1]) / (varying[:-1] * varying[-1])
     needed = max(SHARED_STRENGTH, 4 / np.sqrt(n))
     share = np.clip((shared.max() / needed - 0.8) / 0.4, 0.0, 1.0)
