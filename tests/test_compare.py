@@ -471,9 +471,11 @@ def test_wrapped_backgrounds_and_missing_labels_are_taken(rng):
     assert found.group_names == ("a", "b")
 
 
-def test_sparse_data_are_refused_in_words(rng):
+def test_sparse_data_are_taken(rng):
     from scipy.sparse import csr_array
 
-    X = csr_array(rng.random((20, 3)))
-    with pytest.raises((TypeError, ValueError), match=r"[Ss]parse"):
-        compare_methods(X, rng.random((20, 3)), labels=np.arange(20) % 2, methods=["pca"])
+    X, Y, labels = rng.random((40, 3)), rng.random((40, 3)), np.arange(40) % 2
+    options = {"labels": labels, "methods": ["pca", "auto"]}
+    dense, sparse = (compare_methods(make(X), Y, **options) for make in (np.asarray, csr_array))
+    for one, two in zip(dense.results, sparse.results, strict=True):
+        assert_allclose(two.silhouette, one.silhouette, atol=1e-6)

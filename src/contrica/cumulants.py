@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from contrica.blocks import block_rows, iterate_blocks
+from contrica.blocks import Rows, block_rows, column_summary, iterate_blocks
 from contrica.operators import PackedTensor, TensorOperator
 from contrica.symmetric import n_packed, pair_indices, svec
 from contrica.validation import check_choice, check_matrix, check_n_rows
@@ -143,9 +143,9 @@ class Moments:
         # Fortran order so that dsyrk updates it in place; only the lower triangle is filled.
         self._gram = np.zeros((size, size), order="F")
 
-    def update(self, X: np.ndarray, *, n_rows: int | None = None) -> Moments:
+    def update(self, X: np.ndarray | Rows, *, n_rows: int | None = None) -> Moments:
         """Add the rows of ``X``, ``n_rows`` at a time; returns the accumulator."""
-        X = check_matrix(X, "X", n_features=self.n_features)
+        X = _matrix_or_rows(X, self.n_features)
         for block in iterate_blocks(X, n_rows or block_rows(self._gram.shape[0])):
             self._add_block(block)
         return self
@@ -244,26 +244,20 @@ class CumulantOperator(TensorOperator):
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray of shape (n_samples, n_features), or Rows
     estimate : {"plugin", "unbiased"}
     n_rows : int, optional
         Rows taken at a time.
     """
 
     def __init__(
-        self, X: np.ndarray, estimate: Estimate = "plugin", *, n_rows: int | None = None
+        self, X: np.ndarray | Rows, estimate: Estimate = "plugin", *, n_rows: int | None = None
     ) -> None:
-        self._rows, self._estimate = check_matrix(X, "X"), estimate
+        self._rows, self._estimate = _matrix_or_rows(X), estimate
         self.n_samples, self.n_features = self._rows.shape
         two, self._moment_factor, self._pairing_factor = _factors(self.n_samples, estimate)
         self._n_rows = n_rows or block_rows(self.n_features)
-        first = np.asarray(self._rows[0], dtype=np.float64)
-        # About the first row before summing, so that a large mean costs no digits.
-        self.mean = (
-            first
-            + sum((B - first).sum(axis=0) for B in iterate_blocks(self._rows, self._n_rows))
-            / self.n_samples
-        )
+        self.mean = column_summary(self._rows).mean
         self._plugin_covariance = sum(B.T @ B for B in self._blocks()) / self.n_samples
         self.covariance = two * self._plugin_covariance
 
@@ -324,8 +318,19 @@ class CumulantOperator(TensorOperator):
         return max(a**2 * pairs / n**2 - 6 * a * b * mixed / n + b**2 * pairings, 0.0)
 
 
+def _matrix_or_rows(X: np.ndarray | Rows, n_features: int | None = None) -> np.ndarray | Rows:
+    if not isinstance(X, Rows):
+        return check_matrix(X, "X", n_features=n_features)
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(
+            f"X has {X.shape[1]} variables, but {n_features} are expected. "
+            "All rows must measure the same variables in the same order."
+        )
+    return X
+
+
 def cumulants(
-    X: np.ndarray,
+    X: np.ndarray | Rows,
     estimate: Estimate = "plugin",
     *,
     storage: Storage = "auto",
@@ -335,7 +340,7 @@ def cumulants(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray of shape (n_samples, n_features), or Rows
         Data. Cumulants are central: taken about the data's own mean.
     estimate : {"plugin", "unbiased"}
         The paper's formula, which divides by n, or unbiased k-statistics.
@@ -355,7 +360,7 @@ def cumulants(
     >>> cumulants(X).fourth.flatten().shape
     (3, 3)
     """
-    X = check_matrix(X, "X")
+    X = _matrix_or_rows(X)
     check_choice("storage", storage, ("auto", "packed", "matrix-free"))
     if storage == "packed" or (storage == "auto" and X.shape[1] <= MAX_PACKED_FEATURES):
         return Moments(X.shape[1]).update(X, n_rows=n_rows).cumulants(estimate)

@@ -7,8 +7,17 @@ from typing import Literal, get_args
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from contrica.blocks import block_rows, iterate_blocks
+from contrica.blocks import (
+    Rows,
+    block_rows,
+    column_summary,
+    held_in_memory,
+    iterate_blocks,
+    rows_times,
+    times_rows,
+)
 from contrica.cumulants import Cumulants, Estimate, cumulants
 from contrica.symmetric import fix_signs
 from contrica.validation import check_choice, check_count
@@ -31,12 +40,15 @@ CUMULANTS: tuple[RowEstimate, ...] = get_args(RowEstimate)
 # The paper's rule (section `sec:ranking_bs`): 30 components or 90 % of variance, whichever first.
 MAX_PCS = 30
 VARIANCE_SHARE = 0.9
+# Widest data that are not held as an array whose scatter matrix is written out: one pass over the rows.
+# Lanczos beyond, with a pass for each step, which costs little where rows are sparse.
+SPARSE_SCATTER, DENSE_SCATTER = 300, 5000
 # Rows nearer than this share of all rows are left as they are by `draw_in`.
 CORE = 0.99
 
 
 def common_basis(
-    datasets: Sequence[np.ndarray], n_pcs: int | str | None = "auto"
+    datasets: Sequence[np.ndarray | Rows], n_pcs: int | str | None = "auto"
 ) -> np.ndarray | None:
     """Leading principal axes of the stacked rows of all datasets.
 
@@ -44,7 +56,7 @@ def common_basis(
 
     Parameters
     ----------
-    datasets : sequence of ndarray of shape (n_i, n_features)
+    datasets : sequence of ndarray of shape (n_i, n_features), or of Rows
     n_pcs : int, "auto" or None
         Number of axes; "auto" keeps all variables up to 30 of them and otherwise follows the
         paper, 30 axes or 90 % of the variance, whichever comes first; ``None`` keeps all variables.
@@ -69,8 +81,8 @@ def common_basis(
             raise ValueError(
                 f'n_pcs={n_pcs!r} is not known. Give a whole number, "auto" or None (no PCA).'
             )
-        values, axes = _leading_axes(datasets, MAX_PCS)
-        shares = np.cumsum(values) / max(_total_variance(datasets), np.finfo(float).tiny)
+        values, axes, trace = _leading_axes(datasets, MAX_PCS)
+        shares = np.cumsum(values) / max(trace, np.finfo(float).tiny)
         enough = int(np.searchsorted(shares, VARIANCE_SHARE)) + 1
         # one axis alone leaves nothing to contrast
         return fix_signs(axes[:, : min(max(enough, 2), MAX_PCS)])
@@ -84,13 +96,13 @@ def common_basis(
 
 
 def project_rows(
-    rows: np.ndarray, basis: np.ndarray | None, estimate: RowEstimate = "plugin"
+    rows: np.ndarray | Rows, basis: np.ndarray | None, estimate: RowEstimate = "plugin"
 ) -> np.ndarray:
     """The rows in the coordinates of a basis, ``rows · U``, as the estimate takes them.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_samples, n_features)
+    rows : ndarray of shape (n_samples, n_features), or Rows
     basis : ndarray of shape (n_features, k) or None
     estimate : {"plugin", "unbiased", "robust"}
         "robust" draws outlying rows in (`draw_in`).
@@ -100,18 +112,18 @@ def project_rows(
     ndarray of shape (n_samples, k)
     """
     check_choice("cumulant", estimate, CUMULANTS)
-    seen = rows if basis is None else rows @ basis
+    seen = held_in_memory(rows) if basis is None else rows_times(rows, basis)
     return draw_in(seen) if estimate == "robust" else seen
 
 
 def project_cumulants(
-    rows: np.ndarray, basis: np.ndarray | None, estimate: RowEstimate = "plugin"
+    rows: np.ndarray | Rows, basis: np.ndarray | None, estimate: RowEstimate = "plugin"
 ) -> Cumulants:
     """Cumulants of `project_rows`.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_samples, n_features)
+    rows : ndarray of shape (n_samples, n_features), or Rows
     basis : ndarray of shape (n_features, k) or None
     estimate : {"plugin", "unbiased", "robust"}
         "robust" is the plug-in estimate of rows of which the outlying ones were drawn in.
@@ -195,35 +207,63 @@ def whitening(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarr
     return vectors[:, held] / scale, vectors[:, held] * scale
 
 
-def _stacked_mean(datasets: Sequence[np.ndarray]) -> np.ndarray:
-    # About the first row before summing, so that a large mean costs no digits.
-    origin = np.asarray(datasets[0][0], dtype=np.float64)
-    rows = sum(len(X) for X in datasets)
-    return origin + sum((B - origin).sum(axis=0) for B in _blocks(datasets)) / rows
+def _stacked_mean(datasets: Sequence[np.ndarray | Rows]) -> tuple[np.ndarray, float]:
+    """Mean of all rows, and the sum of their squares about it."""
+    parts = [column_summary(X) for X in datasets]
+    n_rows = sum(part.n_rows for part in parts)
+    first = parts[0].mean
+    mean = first + sum((part.mean - first) * (part.n_rows / n_rows) for part in parts)
+    energy = sum(part.energy + part.n_rows * (part.mean - mean) ** 2 for part in parts)
+    return mean, float(np.sum(energy))
 
 
-def _blocks(datasets: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+def _blocks(datasets: Sequence[np.ndarray | Rows]) -> Iterator[np.ndarray]:
     for X in datasets:
         yield from iterate_blocks(X, block_rows(X.shape[1]))
 
 
-def _total_variance(datasets: Sequence[np.ndarray]) -> float:
-    mean = _stacked_mean(datasets)
-    return float(sum(np.sum((B - mean) ** 2) for B in _blocks(datasets)))
-
-
-def _leading_axes(datasets: Sequence[np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Largest eigenvalues of the stacked scatter matrix, and their axes as columns."""
-    mean = _stacked_mean(datasets)
+def _leading_axes(
+    datasets: Sequence[np.ndarray | Rows], count: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Largest eigenvalues of the stacked scatter matrix, their axes as columns, and its trace."""
+    mean, trace = _stacked_mean(datasets)
     p = mean.size
     rows = sum(len(X) for X in datasets)
-    if p <= rows:
+    streams = [X for X in datasets if isinstance(X, Rows)]
+    widest = SPARSE_SCATTER if any(X.sparse for X in streams) else DENSE_SCATTER
+    if streams and p > widest and count < min(p, rows) - 1:
+        return *_lanczos_axes(datasets, mean, count), trace
+    if streams or p <= rows:
         scatter = sum((B - mean).T @ (B - mean) for B in _blocks(datasets))
         values, axes = eigh(scatter, subset_by_index=[max(p - count, 0), p - 1])
-        return np.maximum(values[::-1], 0.0), axes[:, ::-1]
+        return np.maximum(values[::-1], 0.0), axes[:, ::-1], trace
     # Fewer rows than variables: the right singular vectors of the rows themselves.
     centred = np.vstack([B - mean for B in _blocks(datasets)])
     _, singular, right = np.linalg.svd(centred, full_matrices=count > rows)
     values = np.zeros(count)
     values[: min(count, rows)] = singular[:count] ** 2
-    return values, right[:count].T
+    return values, right[:count].T, trace
+
+
+def _lanczos_axes(
+    datasets: Sequence[np.ndarray | Rows], mean: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_leading_axes`, from products with the rows, which are centred without being written out.
+
+    ``Σ (x − μ)(x − μ)ᵀ v = Σ x (xᵀv) − N μ (μᵀv)`` about the mean μ of the N rows.
+    """
+    n_rows = sum(len(X) for X in datasets)
+
+    def scatter_times(vector: np.ndarray) -> np.ndarray:
+        seen = vector.reshape(-1, 1)
+        total = -n_rows * np.outer(mean, mean @ seen)
+        for X in datasets:
+            total += times_rows(rows_times(X, seen).T, X).T
+        return total.ravel()
+
+    p = mean.size
+    start = np.full(p, p**-0.5)  # the same for every fit
+    operator = LinearOperator((p, p), matvec=scatter_times, dtype=np.float64)
+    values, axes = eigsh(operator, count, which="LA", v0=start)
+    order = np.argsort(-values, kind="stable")
+    return np.maximum(values[order], 0.0), axes[:, order]

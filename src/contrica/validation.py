@@ -8,7 +8,7 @@ from __future__ import annotations
 import numbers
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ __all__ = [
     "check_count",
     "check_covariance_rank",
     "check_dataset",
+    "check_finite",
     "check_matrix",
     "check_n_rows",
     "check_patterns",
@@ -240,14 +241,18 @@ def check_same_features(
     )
 
 
-def check_variation(X: np.ndarray, background: np.ndarray | None) -> None:
-    """Refuse a foreground that does not vary, and numbers whose fourth powers leave floating point."""
-    if not np.ptp(X, axis=0).any():
+def check_variation(summaries: Mapping[str, Any]) -> None:
+    """Refuse a foreground that does not vary, and numbers whose fourth powers leave floating point.
+
+    Summaries by name, that of "X" first, have ``low`` and ``high``: the least and the largest value of
+    every variable.
+    """
+    if not (summaries["X"].high - summaries["X"].low).any():
         raise ValueError(
             "X does not vary: all its rows are equal. There is no pattern to be found."
         )
-    for name, rows in (("X", X), ("background", background)):
-        reach = 0.0 if rows is None else float(np.abs(rows - rows[0]).max())
+    for name, part in summaries.items():
+        reach = float((part.high - part.low).max())
         if reach > 0 and not 1e-30 < reach < 1e30:
             raise ValueError(
                 f"{name} varies over {reach:.0e}, and fourth cumulants of such numbers leave the range "
@@ -255,24 +260,37 @@ def check_variation(X: np.ndarray, background: np.ndarray | None) -> None:
             )
 
 
-def warn_delicate(X: np.ndarray, background: np.ndarray | None, names: np.ndarray | None) -> None:
-    """Name what limits a fit of otherwise legitimate data."""
-    n, p = X.shape
+def check_finite(summary: Any, name: str) -> None:
+    """Refuse NaN and infinity, which show in the least and the largest values, by the variable."""
+    bad = ~(np.isfinite(summary.low) & np.isfinite(summary.high))
+    if bad.any():
+        raise ValueError(
+            f"{name} contains NaN or infinity, in {bad.sum()} variable(s), the first of which is column "
+            f"{int(np.flatnonzero(bad)[0])}. Fill missing values in, or leave those rows out."
+        )
+
+
+def warn_delicate(X: Any, background: Any, names: np.ndarray | None) -> None:
+    """Name what limits a fit of otherwise legitimate data, from summaries of both datasets."""
+    n, p = X.n_rows, X.low.size
     labels = np.array([f"x{i}" for i in range(p)], dtype=object) if names is None else names
-    still = np.ptp(X, axis=0) == 0
+    still = X.high == X.low
     if still.any():
         _delicate(
             f"{still.sum()} variable(s) are constant in X ({_listing(labels[still])}): they carry "
             "no foreground pattern."
         )
     if background is not None:
-        silent = (np.ptp(background, axis=0) == 0) & ~still
+        silent = (background.high == background.low) & ~still
         if silent.any():
             _delicate(
                 f"{silent.sum()} variable(s) vary in X but not in the background "
                 f"({_listing(labels[silent])}): patterns on them have an unbounded contrast ratio."
             )
-    for name, rows in (("X", n), ("background", p + 1 if background is None else len(background))):
+    for name, rows in (
+        ("X", n),
+        ("background", p + 1 if background is None else background.n_rows),
+    ):
         if rows <= p:
             _delicate(
                 f"{name} has {rows} rows for {p} variables: patterns follow so few rows closely. "

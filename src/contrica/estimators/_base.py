@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from contrica.blocks import ColumnSummary, Rows, as_rows, column_summary, rows_times
 from contrica.contrast import contrast_ratio
 from contrica.cumulants import Cumulants, cumulants
 from contrica.decompositions import Decomposition, htd
@@ -26,6 +27,8 @@ from contrica.validation import (
     check_count,
     check_covariance_rank,
     check_dataset,
+    check_finite,
+    check_n_rows,
     check_rank,
     check_same_features,
     check_scale,
@@ -79,7 +82,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     _several: ClassVar[bool] = False
 
     @abstractmethod
-    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
+    def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
         """Learn ``components_``, ``contrast_ratio_`` and what is the method's own."""
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
@@ -112,7 +115,6 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "pass fit(X, background=...).",
                 DelicateDataWarning,
             )
-        self.mean_ = X.mean(axis=0)
         self._fit(X, backgrounds)
         return self
 
@@ -120,10 +122,11 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if self.n_components is not None:
             check_count("n_components", self.n_components)
 
-    def _check_data(self, X: Any, background: Any) -> tuple[np.ndarray, list[np.ndarray]]:
+    def _check_data(
+        self, X: Any, background: Any
+    ) -> tuple[np.ndarray | Rows, list[np.ndarray | Rows]]:
         names = _column_names(X)
-        check_dataset(X, "X")
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X, summary = self._checked(X, "X")
         if isinstance(background, Background):
             background = background.data
         backgrounds = self._backgrounds(background)
@@ -133,19 +136,47 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "Pass fit(X, background=...).",
                 DelicateDataWarning,
             )
-        checked = []
+        checked: list[np.ndarray | Rows] = []
+        summaries: list[ColumnSummary] = []
         for name, part in backgrounds.items():
             columns = _column_names(part)
-            check_dataset(part, name)
-            part = check_array(part, dtype=np.float64, ensure_min_samples=2, input_name=name)
-            check_same_features(names, columns, X.shape[1], part.shape[1], other=name)
-            checked.append(part)
+            rows, summary_of_part = self._checked(part, name, reset=False)
+            check_same_features(names, columns, X.shape[1], rows.shape[1], other=name)
+            checked.append(rows)
+            summaries.append(summary_of_part)
         if checked:
             self._check_dimensions(X.shape[1])
-        for part in checked or [None]:
-            check_variation(X, part)
-        warn_delicate(X, checked[0] if checked else None, names)
+        check_variation({"X": summary} | dict(zip(backgrounds, summaries, strict=True)))
+        warn_delicate(summary, summaries[0] if summaries else None, names)
+        self.mean_ = summary.mean
         return X, checked
+
+    def _checked(
+        self, data: Any, name: str, *, reset: bool = True
+    ) -> tuple[np.ndarray | Rows, ColumnSummary]:
+        """Rows of finite numbers, as an array where that is what came, and their summary."""
+        rows = as_rows(data, name)
+        check_dataset(rows, name)
+        if isinstance(rows, Rows):
+            check_n_rows(len(rows), 2, name)
+            if reset:
+                self._remember(rows.shape[1], _column_names(data))
+            summary = column_summary(rows)
+            check_finite(summary, name)
+            return rows, summary
+        if reset:
+            rows = validate_data(self, rows, dtype=np.float64, ensure_min_samples=2)
+        else:
+            rows = check_array(rows, dtype=np.float64, ensure_min_samples=2, input_name=name)
+        return rows, column_summary(rows)
+
+    def _remember(self, n_features: int, names: np.ndarray | None) -> None:
+        """What scikit-learn keeps of the variables, for containers that it does not know."""
+        self.n_features_in_ = n_features
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _backgrounds(self, background: Any) -> dict[str, Any]:
         """Backgrounds by the name that errors call them: none, one or several."""
@@ -199,8 +230,21 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return (X - self.mean_) @ self._axes.T
+        rows = as_rows(X)
+        if isinstance(rows, Rows):
+            known = getattr(self, "feature_names_in_", None)
+            names = _column_names(X)
+            check_same_features(
+                known, names, self.n_features_in_, rows.shape[1], name="what was fitted", other="X"
+            )
+            return rows_times(rows, self._axes.T) - self.mean_ @ self._axes.T
+        rows = validate_data(self, rows, dtype=np.float64, reset=False)
+        return (rows - self.mean_) @ self._axes.T
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows with the given scores, nearest to ``mean_``.
@@ -244,7 +288,7 @@ class CovarianceTransformer(ContrastTransformer):
     ) -> np.ndarray:
         """Columns from the two covariances; also stores what is the method's own."""
 
-    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
+    def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
         p = X.shape[1]
         wanted = p if self.n_components is None else self.n_components
         if wanted > p:
@@ -295,7 +339,7 @@ class BaseContrastive(ContrastTransformer):
         """As `_lift`, the largest entry over the variables positive."""
         return fix_signs(self._lift(vectors).T).T
 
-    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
+    def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
         datasets = [X, *backgrounds]
         self.basis_ = common_basis(datasets, self.n_pcs)
         logger.info("cumulants of %s rows", " and ".join(str(len(part)) for part in datasets))
@@ -303,7 +347,7 @@ class BaseContrastive(ContrastTransformer):
         rows = [project_rows(part, self.basis_, estimate) for part in datasets]
         fore, *backs = (cumulants(part, estimate_of_rows(estimate)) for part in rows)
         self.n_pcs_ = fore.n_features
-        for back, part in zip(backs, backgrounds, strict=True):
+        for back, part in zip(backs, rows[1:], strict=True):
             still = int(np.sum(np.ptp(part, axis=0) == 0)) if self.basis_ is None else 0
             spectrum = np.linalg.eigvalsh(back.covariance)
             check_covariance_rank(spectrum, back.n_samples, still, "background")

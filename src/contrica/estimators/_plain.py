@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from contrica.blocks import Rows
 from contrica.contrast import contrast_ratio
 from contrica.cumulants import Cumulants
 from contrica.decompositions import htd
@@ -138,7 +139,7 @@ class PlainICA(ContrastTransformer):
         super()._check_parameters()
         check_choice("cumulant", self.cumulant, CUMULANTS)
 
-    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
+    def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
         datasets = [X, *backgrounds]
         self.basis_ = common_basis(datasets, self.n_pcs)
         fore, *others = (

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from contrica.blocks import Rows
 from contrica.estimators._base import CovarianceTransformer
 from contrica.estimators._contrastive_pca import (
     _check_covariances,
@@ -211,7 +212,7 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
             _check_fraction(self.gamma)
         check_choice("scaling", self.scaling, SCALINGS)
 
-    def _fit(self, X: np.ndarray, backgrounds: list[np.ndarray]) -> None:
+    def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
         super()._fit(X, backgrounds)
         per_row = len(X) / len(backgrounds[0]) if backgrounds else 0.0
         self.gamma_ = self.gamma_fraction_ * per_row

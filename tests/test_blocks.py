@@ -1,0 +1,248 @@
+"""Every container gives what an array gives."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from contrica import (
+    ContrastiveICA,
+    ContrastivePCA,
+    GeneralizedContrastivePCA,
+    PlainICA,
+    ProportionalContrastiveICA,
+    projection,
+)
+from contrica.blocks import (
+    Blocks,
+    Rows,
+    as_rows,
+    column_summary,
+    held_in_memory,
+    iterate_blocks,
+    rows_times,
+    times_rows,
+)
+from contrica.cumulants import cumulants
+from contrica.projection import common_basis
+
+
+class Again:
+    """An iterable that can be read again, and counts how often it is."""
+
+    def __init__(self, X, size=97):
+        self.X, self.size, self.passes = X, size, 0
+
+    def __iter__(self):
+        self.passes += 1
+        return (self.X[i : i + self.size] for i in range(0, len(self.X), self.size))
+
+
+def memmap(X, folder):
+    path = folder / f"{id(X)}.dat"
+    held = np.memmap(path, dtype=X.dtype, mode="w+", shape=X.shape)
+    held[:] = X
+    return held
+
+
+def hdf5(X, folder):
+    h5py = pytest.importorskip("h5py")
+    return h5py.File(folder / f"{id(X)}.h5", "w").create_dataset("rows", data=X)
+
+
+def dask_array(X, folder):
+    array = pytest.importorskip("dask.array")
+    return array.from_array(X, chunks=(211, 7))
+
+
+def dask_frame(X, folder):
+    frame = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=[f"v{j}" for j in range(X.shape[1])])
+    return frame.from_pandas(table, npartitions=3)
+
+
+def tensor(X, folder):
+    return pytest.importorskip("torch").from_numpy(X.copy())
+
+
+CONTAINERS = {
+    "csr": lambda X, folder: sp.csr_matrix(X),
+    "csc": lambda X, folder: sp.csc_array(X),
+    "memory map": memmap,
+    "hdf5": hdf5,
+    "dask array": dask_array,
+    "dask frame": dask_frame,
+    "torch": tensor,
+    "blocks": lambda X, folder: Blocks([X[:100], sp.csr_matrix(X[100:150]), X[150:]]),
+    "function": lambda X, folder: Blocks(lambda: (X[i : i + 64] for i in range(0, len(X), 64))),
+    "iterable": lambda X, folder: Again(X),
+}
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """Counts of 40 things in two samples; two groups of them go together in the first."""
+    rng = np.random.default_rng(0)
+    X, Y = (rng.poisson(0.4, (n, 40)).astype(float) for n in (900, 700))
+    X[:, :8] += rng.choice([0, 2], (900, 1))
+    X[:, 8:14] += rng.exponential(1, (900, 1)).round()
+    return X, Y
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_a_fit_does_not_depend_on_the_container(kind, counts, tmp_path):
+    X, Y = counts
+    expected = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    held = [CONTAINERS[kind](rows, tmp_path) for rows in (X, Y)]
+    model = ContrastiveICA(2, random_state=0).fit(held[0], background=held[1])
+    assert model.solver_ == expected.solver_
+    for name in ("components_", "filters_", "contrast_ratio_", "mean_"):
+        assert_allclose(getattr(model, name), getattr(expected, name), rtol=1e-6, atol=1e-8)
+    assert_allclose(model.transform(held[0]), expected.transform(X), rtol=1e-6, atol=1e-8)
+    assert isinstance(model.transform(held[0]), np.ndarray)
+
+
+@pytest.mark.parametrize(
+    "method", [ProportionalContrastiveICA, ContrastivePCA, GeneralizedContrastivePCA, PlainICA]
+)
+def test_other_methods_take_sparse_rows_too(method, counts):
+    X, Y = counts
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = method(2).fit(X, background=Y)
+        model = method(2).fit(sp.csr_matrix(X), background=sp.csr_matrix(Y))
+    assert_allclose(model.components_, expected.components_, atol=1e-6)
+
+
+def test_few_variables_are_not_projected(rng):
+    X, Y = rng.laplace(size=(2, 500, 5))
+    X[:, 0] *= 3
+    expected = ContrastiveICA(1, random_state=0).fit(X, background=Y)
+    model = ContrastiveICA(1, random_state=0).fit(sp.csr_matrix(X), background=sp.csr_matrix(Y))
+    assert_allclose(model.components_, expected.components_, atol=1e-8)
+
+
+@given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 50), st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_blocks_put_together_are_the_rows(n, p, size, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(1.0, (n, p)).astype(float)
+    cut = rng.integers(0, n + 1)
+    for held in (sp.csr_matrix(X), Blocks([X[:cut], X[cut:]]), Again(X, size)):
+        rows = as_rows(held)
+        assert rows.shape == (n, p) == (len(rows), p)
+        parts = list(iterate_blocks(rows, size))
+        assert all(
+            0 < len(part) <= size and part.dtype == np.float64 for part in parts if len(part)
+        )
+        assert_allclose(np.vstack(parts), X)
+        assert_allclose(held_in_memory(rows), X)
+        M, left = rng.standard_normal((p, 2)), rng.standard_normal((2, n))
+        assert_allclose(rows_times(rows, M), X @ M, atol=1e-12)
+        assert_allclose(times_rows(left, rows), left @ X, atol=1e-12)
+        summary, expected = column_summary(rows), column_summary(X)
+        for one, two in zip(summary, expected, strict=True):
+            assert_allclose(one, two, atol=1e-9)
+    assert_allclose(expected.mean, X.mean(axis=0))
+    assert_allclose(expected.energy, ((X - X.mean(axis=0)) ** 2).sum(axis=0), atol=1e-9)
+    assert_allclose(expected.low, X.min(axis=0))
+    assert_allclose(expected.high, X.max(axis=0))
+
+
+def test_a_large_mean_costs_no_digits(rng):
+    X = 1e8 + rng.laplace(size=(1000, 3))
+    summary = column_summary(as_rows(Blocks([X[:10], X[10:]])))
+    assert_allclose(summary.energy, 1000 * X.var(axis=0), rtol=1e-6)
+
+
+def test_cumulants_of_blocks_are_those_of_the_rows(counts):
+    X = counts[0][:, :6]
+    for storage in ("packed", "matrix-free"):
+        found = cumulants(as_rows(sp.csr_matrix(X)), storage=storage)
+        expected = cumulants(X, storage=storage)
+        assert_allclose(found.mean, expected.mean)
+        assert_allclose(found.covariance, expected.covariance)
+        V = np.eye(6)
+        assert_allclose(found.fourth.apply(V), expected.fourth.apply(V), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_pcs", ["auto", 5])
+def test_axes_by_lanczos_are_those_of_the_scatter_matrix(n_pcs, counts, monkeypatch):
+    expected = common_basis(counts, n_pcs)
+    for limit in ("SPARSE_SCATTER", "DENSE_SCATTER"):
+        monkeypatch.setattr(projection, limit, 10)
+    for make in (sp.csr_matrix, Again):
+        found = common_basis([as_rows(make(rows)) for rows in counts], n_pcs)
+        assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+def test_sparse_rows_are_not_written_out(monkeypatch, rng):
+    """No block is larger than a block, however many rows there are."""
+    import contrica.blocks as module
+
+    monkeypatch.setattr(module, "BLOCK_BYTES", 8 * 400 * 300)
+    seen = []
+    whole = module._Sparse.blocks
+
+    def counted(self, n_rows):
+        for block in whole(self, n_rows):
+            seen.append(block.shape)
+            yield block
+
+    monkeypatch.setattr(module._Sparse, "blocks", counted)
+    X, Y = (sp.random(3000, 400, 0.05, random_state=seed, format="csr") for seed in (0, 1))
+    ContrastiveICA(2, random_state=0, solver="subspace").fit(X, background=Y)
+    assert all(shape[0] <= 300 for shape in seen)
+
+
+def test_what_can_be_read_once_only_is_refused(counts):
+    X, Y = counts
+    with pytest.raises(ValueError, match="X is an iterator, which can be read once"):
+        ContrastiveICA(2).fit((X[i : i + 9] for i in range(0, 900, 9)), background=Y)
+    used_up = iter([X[:400], X[400:]])
+    with pytest.raises(ValueError, match="hold 0 rows this time, but held 900"):
+        ContrastiveICA(2).fit(Blocks(lambda: used_up), background=Y)
+
+
+def test_blocks_of_other_widths_are_refused(counts):
+    X, Y = counts
+    with pytest.raises(ValueError, match=r"have \[39, 40\] columns"):
+        ContrastiveICA(2).fit(Blocks([X[:400], X[400:, :39]]), background=Y)
+    with pytest.raises(ValueError, match="background has 39 features but X has 40"):
+        ContrastiveICA(2).fit(X, background=sp.csr_matrix(Y[:, :39]))
+    with pytest.raises(ValueError, match="no blocks"):
+        ContrastiveICA(2).fit(Blocks([]), background=Y)
+
+
+@pytest.mark.parametrize("kind", ["csr", "blocks", "memory map"])
+def test_missing_values_are_named(kind, counts, tmp_path):
+    X, Y = counts[0].copy(), counts[1]
+    X[50, 3] = np.nan
+    with pytest.raises(ValueError, match=r"X contains NaN or infinity.* column 3"):
+        ContrastiveICA(2).fit(CONTAINERS[kind](X, tmp_path), background=Y)
+
+
+def test_names_of_a_dask_frame_are_kept_and_compared(counts, tmp_path):
+    X, Y = (dask_frame(rows, tmp_path) for rows in counts)
+    model = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    assert model.feature_names_in_[3] == "v3"
+    assert_allclose(model.transform(X), model.transform(X.compute()), atol=1e-9)
+    with pytest.raises(ValueError, match="in another order"):
+        model.transform(X[X.columns[::-1]])
+    with pytest.raises(ValueError, match="X has 39 features but what was fitted has 40"):
+        model.transform(sp.csr_matrix(counts[0][:, :39]))
+    again = model.fit(sp.csr_matrix(counts[0]), background=sp.csr_matrix(counts[1]))
+    assert not hasattr(again, "feature_names_in_")
+    with pytest.raises(ValueError, match="in another order"):
+        ContrastiveICA(2).fit(X, background=Y[Y.columns[::-1]])
+
+
+def test_arrays_stay_arrays(counts):
+    assert as_rows(counts[0]) is counts[0]
+    assert not isinstance(as_rows([[1.0, 2.0], [3.0, 4.0]]), Rows)
