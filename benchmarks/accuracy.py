@@ -544,7 +544,7 @@ def tables(found):
             "### Mouse: silhouette of two scores, over seeds", "",
             (*SOLVERS, *RIVALS, *(f"{name}, filters" for name in SOLVERS)),
         ),
-        "aml": ("### AML (run once): silhouette of two scores", "", (*SOLVERS, *RIVALS)),
+        "aml": ("### AML (at the end): silhouette of two scores", "", (*SOLVERS, *RIVALS)),
     }  # fmt: skip
     for block, (title, first, columns) in plain.items():
         kept = found.get(block, {})

@@ -22,7 +22,7 @@ from scipy.linalg.blas import dsyrk
 from contrica.blocks import Rows, block_rows, column_summary, iterate_blocks
 from contrica.operators import PackedTensor, TensorOperator
 from contrica.symmetric import n_packed, pair_indices, svec
-from contrica.validation import check_choice, check_matrix, check_n_rows
+from contrica.validation import check_choice, check_matrix, check_n_rows, check_width
 
 __all__ = [
     "CumulantOperator",
@@ -321,11 +321,7 @@ class CumulantOperator(TensorOperator):
 def _matrix_or_rows(X: np.ndarray | Rows, n_features: int | None = None) -> np.ndarray | Rows:
     if not isinstance(X, Rows):
         return check_matrix(X, "X", n_features=n_features)
-    if n_features is not None and X.shape[1] != n_features:
-        raise ValueError(
-            f"X has {X.shape[1]} variables, but {n_features} are expected. "
-            "All rows must measure the same variables in the same order."
-        )
+    check_width(X.shape[1], n_features, "X")
     return X
 
 

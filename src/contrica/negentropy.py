@@ -79,7 +79,11 @@ def negentropy(sources: np.ndarray, lopsided: float = LOPSIDED) -> float:
     0.3406
     """
     bells = np.exp(-0.5 * sources**2)
-    tails, leans = bells.mean(axis=0) - GAUSSIAN, (sources * bells).mean(axis=0)
+    return _distance(bells.mean(axis=0) - GAUSSIAN, (sources * bells).mean(axis=0), lopsided)
+
+
+def _distance(tails: np.ndarray, leans: np.ndarray, lopsided: float) -> float:
+    """J from both moments of every source, less those of a Gaussian."""
     return float(TAILS * tails @ tails + lopsided * LEANS * leans @ leans)
 
 
@@ -177,7 +181,7 @@ def _ascend(
         bells = np.exp(-0.5 * sources**2)
         leaning = sources * bells
         tails, leans = bells.mean(axis=0) - GAUSSIAN, leaning.mean(axis=0)
-        value = TAILS * tails @ tails + lopsided * LEANS * leans @ leans
+        value = _distance(tails, leans, lopsided)
         # by each source: of its bell −s exp(−s²/2), of s times its bell (1 − s²) exp(−s²/2)
         bells -= sources * leaning
         bells *= lopsided * LEANS * leans
@@ -186,7 +190,7 @@ def _ascend(
         by_rotation = base.T @ (rows.T @ bells) * (2 / n)
         # dR = (I − K)⁻¹ dK (I + R)
         by_skew = inverse.T @ by_rotation @ (eye + rotation).T
-        return -scale * float(value), -scale * (by_skew - by_skew.T)[upper] / 2
+        return -scale * value, -scale * (by_skew - by_skew.T)[upper] / 2
 
     steps, chart_steps = 0, CHART_STEPS
     while True:

@@ -171,8 +171,9 @@ def _deals(
             yield sums[0] / n, sums[1] / (total - n)
         return
     shuffled = rows[rng.permutation(total)]
-    packs = np.array([pack.T @ pack for pack in np.array_split(shuffled, count)])
-    sizes = np.array([len(pack) for pack in np.array_split(shuffled, count)], dtype=float)
+    split = np.array_split(shuffled, count)
+    packs = np.array([pack.T @ pack for pack in split])
+    sizes = np.array([len(pack) for pack in split], dtype=float)
     whole = packs.sum(axis=0)
     first = (np.arange(count) < round(count * n / total)).astype(float)
     for start in range(0, n_deals, DEALT_AT_ONCE):
@@ -269,6 +270,8 @@ def subspace_ica(
             )
     whiten = inside @ (rotation[:, varies] / np.sqrt(values[varies]))
     whitened = (X - fore.mean) @ whiten
+    kept = d if n_kept is None else min(n_kept, d)
+    some_are_kept = kept < d  # and the others are not
     shift = fore.mean - back.mean
     energy = replace(fore, covariance=fore.covariance + np.outer(shift, shift))
 
@@ -290,21 +293,19 @@ def subspace_ica(
             whitened, rng=rng, lopsided=lopsided, start=start, max_iter=max_iter, tol=tol
         )
         filters = whiten @ found.matrix
-        if n_kept is None or n_kept >= d:
+        if not some_are_kept:
             return filters, found
         filters = filters[:, np.argsort(-ratios(filters), kind="stable")]
-        gathered = gather_shift(
-            (X - fore.mean) @ filters, filters.T @ shift, errors(filters), n_kept
-        )
-        return filters @ gathered, found
+        sources = (X - fore.mean) @ filters
+        return filters @ gather_shift(sources, filters.T @ shift, errors(filters), kept), found
 
     filters, found = separate(LOPSIDED)
     whole = whiten.T @ shift
-    if n_kept is not None and n_kept < d and _is_shifted(whole, errors(whiten)):
+    if some_are_kept and _is_shifted(whole, errors(whiten)):
         first = found.matrix
         for lopsided in OTHER_CONTRASTS:
             others = separate(lopsided, first)
-            shifts, shifts_of_others = (np.abs(kept.T @ shift) for kept in (filters, others[0]))
+            shifts, shifts_of_others = (np.abs(each.T @ shift) for each in (filters, others[0]))
             weakest = int(np.argmin(shifts_of_others))
             margin = np.sqrt(errors(others[0])[weakest])
             explained = np.sum(shifts_of_others**2) >= EXPLAINED * np.sum(whole**2)
@@ -364,7 +365,8 @@ def gather_shift(
     n, d = sources.shape
     kept = np.eye(d)[:, :n_kept]
     left = np.where(np.arange(d) < n_kept, 0.0, shift)
-    takers = np.flatnonzero(shift[:n_kept] ** 2 > 16 * variances[:n_kept])
+    surely_shifted = shift[:n_kept] ** 2 > 16 * variances[:n_kept]  # four standard errors
+    takers = np.flatnonzero(surely_shifted)
     if takers.size == 0 or not _is_shifted(shift[n_kept:], variances[n_kept:]):
         return kept
     remainder = sources @ (left / np.linalg.norm(left))
@@ -378,9 +380,8 @@ def gather_shift(
     share = np.clip((shared.max() / needed - 0.8) / 0.4, 0.0, 1.0)
     taker = takers[-1]
     left[taker] = shift[taker]
-    turned = (1 - share) * np.sign(shift[taker]) * kept[:, taker] + share * left / np.linalg.norm(
-        left
-    )
+    left /= np.linalg.norm(left)
+    turned = (1 - share) * np.sign(shift[taker]) * kept[:, taker] + share * left
     kept[:, taker] = turned / np.linalg.norm(turned)
     return kept
 

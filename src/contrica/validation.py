@@ -32,6 +32,7 @@ __all__ = [
     "check_scale",
     "check_symmetric_tensor",
     "check_variation",
+    "check_width",
     "generator",
     "warn_delicate",
     "warn_user",
@@ -133,12 +134,17 @@ def check_rank(rank: object, n_features: int, name: str = "rank") -> int:
 def check_matrix(X: object, name: str, *, n_features: int | None = None) -> np.ndarray:
     """A finite real matrix, rows by variables; float32 and float64 pass through uncopied."""
     matrix = check_array(X, dtype=[np.float64, np.float32], input_name=name)
-    if n_features is not None and matrix.shape[1] != n_features:
+    check_width(matrix.shape[1], n_features, name)
+    return matrix
+
+
+def check_width(width: int, n_features: int | None, name: str) -> None:
+    """As many variables as are expected, where a number is."""
+    if n_features is not None and width != n_features:
         raise ValueError(
-            f"{name} has {matrix.shape[1]} variables, but {n_features} are expected. "
+            f"{name} has {width} variables, but {n_features} are expected. "
             "All rows must measure the same variables in the same order."
         )
-    return matrix
 
 
 def check_dataset(data: Any, name: str) -> None:
