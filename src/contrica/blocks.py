@@ -1,39 +1,62 @@
 """Rows of a dataset, block by block: the one file that knows how data are held.
 
 Sums over rows are all that means, covariances, principal axes and cumulants need, so everything
-downstream asks for blocks and never for the whole. Blocks come out as float64, whatever the container's
-dtype, so sums accumulate in double precision. A sparse matrix is never written out beyond one block, and
-products with it are taken sparse.
+downstream is an *accumulator*: it is given blocks of rows, ``update(block)``, and two of them can be put
+together, ``merge(other)``. `accumulate` brings an accumulator and the rows together: block by block for
+what is read here, and for dask chunk by chunk where the chunks are, merged in a tree.
 
-`as_rows` turns what users have into something with a shape that `iterate_blocks`, `column_summary` and
-`rows_times` understand: arrays stay arrays, and all else becomes `Rows`.
+`as_rows` turns what users have into something with a shape that `accumulate`, `iterate_blocks` and
+`rows_times` understand: numpy arrays stay arrays, and all else becomes `Rows`. Blocks come out as
+float64, whatever the container's dtype, and where they live: those of a tensor on a GPU are tensors
+there, and accumulators are written in the names of the array API, so that they work on both. A sparse
+matrix is never written out beyond one block, and products with it are taken sparse.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 __all__ = [
+    "Accumulator",
     "Blocks",
     "ColumnSummary",
     "Rows",
+    "Summary",
+    "accumulate",
+    "as_doubles",
     "as_rows",
     "block_rows",
+    "chosen_rows",
     "column_summary",
+    "gram_times",
     "held_in_memory",
+    "is_tensor",
     "iterate_blocks",
+    "like",
+    "namespace",
+    "on_device",
+    "projected",
     "rows_times",
-    "times_rows",
+    "same_kind",
+    "tensor_times",
+    "to_numpy",
 ]
 
 # Working set of one block. Large enough for BLAS to run at full speed, small enough to stay
 # close to the cache and out of the memory budget.
 BLOCK_BYTES = 16 * 2**20
+# On a GPU a block must keep thousands of cores busy.
+DEVICE_BLOCK_BYTES = 2**30
+# Accumulators merged at a time by dask: the most that one worker holds.
+FAN_IN = 4
+# Data are kept on a device as a whole where they take at most this share of its free memory.
+DEVICE_SHARE = 0.5
 
 
 class Rows(ABC):
@@ -49,29 +72,93 @@ class Rows(ABC):
 
     shape: tuple[int, int]
     sparse: bool = False
+    # Working set of one block.
+    block_bytes: int | None = None
 
     def __len__(self) -> int:
         return self.shape[0]
 
     @abstractmethod
-    def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
+    def blocks(self, n_rows: int) -> Iterator[Any]:
         """Consecutive blocks of at most ``n_rows`` rows, dense, float64."""
 
     def pieces(self) -> Iterator[Any]:
         """Consecutive blocks that know ``@``; sparse ones where the container is sparse."""
-        return self.blocks(block_rows(self.shape[1]))
+        return self.blocks(block_rows(self.shape[1], self))
+
+    def accumulate(self, empty: Callable[[int], Any], n_rows: int) -> Any:
+        """``empty(0)`` with all blocks added to it."""
+        total = empty(0)
+        for block in self.blocks(n_rows):
+            total.update(block)
+        return total
+
+
+class Accumulator(Protocol):
+    """A sum over rows: blocks can be added to it, and two of them put together."""
+
+    def update(self, block: Any) -> Self:
+        """Add a block of rows."""
+
+    def merge(self, other: Self) -> Self:
+        """Add what another one holds."""
+
+
+def accumulate(X: np.ndarray | Rows, empty: Callable[[int], Any], n_rows: int | None = None) -> Any:
+    """An accumulator that has been given all rows.
+
+    Parameters
+    ----------
+    X : ndarray or Rows
+    empty : callable
+        Makes an accumulator without rows. It is told the number of the first row it will get, and must be
+        picklable where X is a dask array on a cluster.
+    n_rows : int, optional
+        Rows in a block.
+
+    Returns
+    -------
+    object
+        What ``empty`` makes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> accumulate(np.array([[1.0], [3.0]]), Summary).summary().mean
+    array([2.])
+    """
+    size = n_rows or block_rows(X.shape[1], X)
+    if isinstance(X, Rows):
+        return X.accumulate(empty, size)
+    total = empty(0)
+    for block in iterate_blocks(X, size):
+        total.update(block)
+    return total
+
+
+# --- containers ---
 
 
 class _Sliced(Rows):
     """What is cut by ``data[start:stop]``: memory maps, HDF5 and zarr arrays, tensors."""
 
-    def __init__(self, data: Any, dense: Callable[[Any], np.ndarray] = np.asarray) -> None:
-        self._data, self._dense = data, dense
+    def __init__(self, data: Any, block: Callable[[Any], Any]) -> None:
+        self._data, self._block = data, block
         self.shape = (int(data.shape[0]), int(data.shape[1]))
+        if _device(data) not in (None, "cpu"):
+            self.block_bytes = DEVICE_BLOCK_BYTES
 
-    def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
+    def blocks(self, n_rows: int) -> Iterator[Any]:
         for start in range(0, len(self), n_rows):
-            yield np.asarray(self._dense(self._data[start : start + n_rows]), dtype=np.float64)
+            yield self._block(self._data[start : start + n_rows])
+
+
+def _doubles(block: Any) -> np.ndarray:
+    return np.asarray(block, dtype=np.float64)
+
+
+def _written_out(block: Any) -> np.ndarray:
+    return np.asarray(block.toarray(), dtype=np.float64)
 
 
 class _Sparse(Rows):
@@ -83,13 +170,24 @@ class _Sparse(Rows):
         self._data = data.tocsr()
         self.shape = self._data.shape
 
+    def _cut(self, start: int, stop: int) -> Any:
+        """Some rows; their entries are views, which scipy's own slices are not."""
+        X = self._data
+        ends = X.indptr[start : stop + 1]
+        own = slice(ends[0], ends[-1])
+        parts = (X.data[own], X.indices[own], ends - ends[0])
+        return sp.csr_matrix(parts, shape=(ends.size - 1, X.shape[1]), copy=False)
+
     def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
         for start in range(0, len(self), n_rows):
-            yield self._data[start : start + n_rows].toarray().astype(np.float64, copy=False)
+            yield _written_out(self._cut(start, min(start + n_rows, len(self))))
 
     def pieces(self) -> Iterator[Any]:
-        # a view of the whole: products with it need no block
-        yield self._data
+        # as many entries in each as there are in a block, so that what is made of them is small
+        share = max(self._data.nnz / max(len(self), 1), 1.0)
+        n_rows = max(int(BLOCK_BYTES / (8 * share)), 256)
+        for start in range(0, len(self), n_rows):
+            yield self._cut(start, min(start + n_rows, len(self)))
 
 
 class _Parts(Rows):
@@ -98,7 +196,7 @@ class _Parts(Rows):
     def __init__(self, parts: Callable[[], Iterable[Any]], shape: tuple[int, int]) -> None:
         self._parts, self.shape = parts, shape
 
-    def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
+    def blocks(self, n_rows: int) -> Iterator[Any]:
         seen = 0
         for part in self._parts():
             rows = as_rows(part, "a block")
@@ -114,6 +212,115 @@ class _Parts(Rows):
                 f"the blocks hold {seen} rows this time, but held {len(self)} when first read. Several "
                 "passes are needed: give what can be read again from its beginning."
             )
+
+
+class _Dask(Rows):
+    """Chunks of a dask array: sums are taken where the chunks are, on the caller's scheduler."""
+
+    def __init__(self, data: Any) -> None:
+        self.shape = (int(data.shape[0]), int(data.shape[1]))
+        self._chunks = data.to_delayed().ravel().tolist()
+        self._starts = np.concatenate([[0], np.cumsum(data.chunks[0])[:-1]]).astype(int).tolist()
+
+    def blocks(self, n_rows: int) -> Iterator[Any]:
+        """Chunk after chunk, brought here."""
+        for chunk in self._chunks:
+            yield from iterate_blocks(as_rows(_computed(chunk), "a chunk"), n_rows)
+
+    def accumulate(self, empty: Callable[[int], Any], n_rows: int) -> Any:
+        import dask
+
+        # one node of the graph, however large what it carries
+        shared = dask.delayed(empty, traverse=False, pure=False)
+        fill = dask.delayed(_filled, pure=False)
+        parts = [
+            fill(chunk, shared, start, n_rows)
+            for chunk, start in zip(self._chunks, self._starts, strict=True)
+        ]
+        merge = dask.delayed(_merged, pure=False)
+        while len(parts) > 1:
+            parts = [merge(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+        return _computed(parts[0])
+
+
+def _filled(chunk: Any, empty: Callable[[int], Any], start: int, n_rows: int) -> Any:
+    """An accumulator of one chunk; runs on a worker."""
+    total = empty(start)
+    for block in iterate_blocks(as_rows(chunk, "a chunk"), n_rows):
+        total.update(block)
+    return total
+
+
+def _merged(parts: list[Any]) -> Any:
+    """All in one, the first of them made anew: dask's results must not be changed in place."""
+    first, *others = parts
+    if not others:
+        return first
+    from copy import deepcopy
+
+    total = deepcopy(first)
+    for part in others:
+        total.merge(part)
+    return total
+
+
+def _computed(delayed: Any) -> Any:
+    """The value; a cluster that is lost is said in words."""
+    try:
+        return delayed.compute()
+    except Exception as error:
+        if type(error).__module__.split(".")[0] != "distributed" and not isinstance(
+            error, TimeoutError | ConnectionError
+        ):
+            raise
+        raise RuntimeError(
+            f"the dask cluster was lost while rows were summed ({type(error).__name__}: {error}). "
+            "Nothing was fitted. Start the cluster, or give its workers more memory or smaller chunks, "
+            "and fit again; with partial_fit the sums made so far can be saved."
+        ) from error
+
+
+class _Projected(Rows):
+    """Rows of others in the coordinates of a basis, made when they are asked for."""
+
+    def __init__(self, rows: Rows, basis: np.ndarray) -> None:
+        self._rows, self._basis = rows, basis
+        self.shape = (len(rows), basis.shape[1])
+        self.block_bytes = rows.block_bytes
+
+    def blocks(self, n_rows: int) -> Iterator[Any]:
+        for piece in self._rows.pieces():
+            seen = piece @ like(piece, self._basis)
+            for start in range(0, seen.shape[0], n_rows):
+                yield seen[start : start + n_rows]
+
+    def accumulate(self, empty: Callable[[int], Any], n_rows: int) -> Any:
+        if isinstance(self._rows, _Dask):
+            inside = partial(_Seen, empty, self._basis)
+            return self._rows.accumulate(inside, block_rows(len(self._basis))).inner
+        return super().accumulate(empty, n_rows)
+
+
+class _Seen:
+    """An accumulator that is given rows in the coordinates of a basis."""
+
+    def __init__(self, empty: Callable[[int], Any], basis: np.ndarray, start: int) -> None:
+        self.inner, self._basis = empty(start), basis
+
+    def update(self, block: Any) -> _Seen:
+        self.inner.update(block @ like(block, self._basis))
+        return self
+
+    def merge(self, other: _Seen) -> _Seen:
+        self.inner.merge(other.inner)
+        return self
+
+
+def projected(X: np.ndarray | Rows, basis: np.ndarray | None) -> np.ndarray | Rows:
+    """``X · U`` without writing it out; X itself without a basis."""
+    if basis is None:
+        return X
+    return _Projected(X if isinstance(X, Rows) else _Sliced(X, _doubles), basis)
 
 
 class Blocks:
@@ -160,21 +367,26 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     >>> as_rows(sp.eye(5, 3)).shape
     (5, 3)
     """
-    if isinstance(data, Rows) or type(data) is np.ndarray:
+    if isinstance(data, Rows):
         return data
+    if type(data) is np.ndarray:
+        # numbers that would be copied as a whole to be doubles are copied block by block instead
+        large = data.ndim == 2 and data.size * 8 > BLOCK_BYTES
+        cheap = data.dtype.kind in "fiub" and data.dtype != np.float64
+        return _Sliced(data, _doubles) if large and cheap else data
     if sp.issparse(data):
         return _Sparse(data)
     if isinstance(data, np.memmap):
-        return _Sliced(data) if data.ndim == 2 else np.asarray(data)
+        return _Sliced(data, _doubles) if data.ndim == 2 else np.asarray(data)
     maker = _module(data)
     if maker == "dask":
         return _dask_rows(data, name)
-    if maker == "torch":
-        return _Sliced(data.detach(), lambda block: block.cpu().numpy())
-    if maker == "cupy":
-        return _Sliced(data, lambda block: block.get())
+    if is_tensor(data):
+        return _tensor_rows(data, name)
     if maker in ("h5py", "zarr") and len(getattr(data, "shape", ())) == 2:
-        return _Sliced(data)
+        return _Sliced(data, _doubles)
+    if maker == "anndata" and hasattr(data, "format") and len(getattr(data, "shape", ())) == 2:
+        return _backed_rows(data, name)
     if _is_stream(data):
         return _stream(data, name)
     return data
@@ -182,6 +394,34 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
 
 def _module(data: Any) -> str:
     return type(data).__module__.split(".")[0]
+
+
+def _tensor_rows(data: Any, name: str) -> Rows:
+    if data.ndim != 2:
+        raise ValueError(
+            f"{name} has {data.ndim} dimensions, but a table of rows by variables is needed."
+        )
+    return _Sliced(data.detach() if hasattr(data, "detach") else data, as_doubles)
+
+
+class _BackedSparse(_Sliced):
+    """Compressed rows in a file that anndata has open."""
+
+    sparse = True
+
+    def pieces(self) -> Iterator[Any]:
+        n_rows = block_rows(self.shape[1])
+        for start in range(0, len(self), n_rows):
+            yield self._data[start : start + n_rows]
+
+
+def _backed_rows(data: Any, name: str) -> Rows:
+    if data.format != "csr":
+        raise ValueError(
+            f"{name} is held in a file by compressed columns ({data.format}), of which no block of rows "
+            "can be read. Write it as csr: adata.X = adata.X.to_memory().tocsr()."
+        )
+    return _BackedSparse(data, _written_out)
 
 
 def _is_stream(data: Any) -> bool:
@@ -197,7 +437,7 @@ def _stream(data: Iterable[Any], name: str) -> Rows:
         raise ValueError(
             f"{name} is an iterator, which can be read once, but a fit reads its rows several times. "
             "Give what can be read again from its beginning: contrica.blocks.Blocks of a list of them, "
-            "or of a function that starts anew."
+            "or of a function that starts anew. Or pass its blocks to partial_fit, which reads each once."
         )
     shapes = [as_rows(part, name).shape for part in data]
     if not shapes:
@@ -212,7 +452,7 @@ def _stream(data: Iterable[Any], name: str) -> Rows:
 
 
 def _dask_rows(data: Any, name: str) -> Rows:
-    """Chunks of a dask array or frame, computed on the caller's scheduler one after the other."""
+    """Chunks of a dask array or frame."""
     if hasattr(data, "to_dask_array"):
         data = data.to_dask_array(lengths=True)
     if data.ndim != 2:
@@ -221,34 +461,190 @@ def _dask_rows(data: Any, name: str) -> Rows:
         )
     if any(np.isnan(size) for size in data.chunks[0]):
         data = data.compute_chunk_sizes()
-    data = data.rechunk({1: -1})  # whole rows
-
-    def chunks() -> Iterator[Any]:
-        for chunk in data.to_delayed().ravel():
-            yield chunk.compute()
-
-    return _Parts(chunks, (int(data.shape[0]), int(data.shape[1])))
+    return _Dask(data.rechunk({1: -1}))  # whole rows
 
 
-def held_in_memory(rows: np.ndarray | Rows) -> np.ndarray:
-    """All rows as one float64 array."""
-    if isinstance(rows, np.ndarray):
-        return rows
-    whole = np.empty(rows.shape)
-    start = 0
-    for block in rows.blocks(block_rows(rows.shape[1])):
-        whole[start : start + len(block)] = block
-        start += len(block)
-    return whole
+# --- arrays of other kinds than numpy's ---
 
 
-def block_rows(n_columns: int) -> int:
-    """Rows of float64 with ``n_columns`` entries that make up one block."""
-    return max(256, BLOCK_BYTES // (8 * max(n_columns, 1)))
+def namespace(array: Any) -> Any:
+    """The module of array-API functions for an array: numpy, or array-api-compat's of torch and cupy."""
+    if isinstance(array, np.ndarray):
+        return np
+    return _compat().array_namespace(array)
 
 
-def iterate_blocks(X: np.ndarray | Rows, n_rows: int) -> Iterator[np.ndarray]:
-    """Yield consecutive blocks of at most ``n_rows`` rows as float64 arrays."""
+def _compat() -> Any:
+    try:
+        import array_api_compat
+    except ImportError as error:
+        raise ImportError(
+            "tensors of torch and cupy need array-api-compat: pip install 'contrica[gpu]'"
+        ) from error
+    return array_api_compat
+
+
+def _device(array: Any) -> str | None:
+    """Where an array is, "cpu" or such as "cuda:0"; None for what is no tensor."""
+    if _module(array) not in ("torch", "cupy"):
+        return None
+    found = _compat().device(array)
+    return str(getattr(found, "type", found))
+
+
+def like(block: Any, array: np.ndarray) -> Any:
+    """A numpy array as one of the same kind, dtype and place as ``block``."""
+    if isinstance(block, np.ndarray):
+        return array.astype(block.dtype, copy=False)
+    if sp.issparse(block):
+        return array
+    xp = namespace(block)
+    array = np.ascontiguousarray(array)
+    return xp.asarray(array, dtype=block.dtype, device=_compat().device(block))
+
+
+def same_kind(block: Any, dtype: Any = None) -> dict[str, Any]:
+    """Keywords with which a new array is of the dtype, or the one given, and place of ``block``."""
+    kind = {"dtype": block.dtype if dtype is None else dtype}
+    return kind if isinstance(block, np.ndarray) else kind | {"device": _compat().device(block)}
+
+
+def as_doubles(array: Any) -> Any:
+    """The same numbers in float64, where they are."""
+    if isinstance(array, np.ndarray):
+        return array.astype(np.float64, copy=False)
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """An array of any kind as numpy's, float64."""
+    if isinstance(array, np.ndarray):
+        return np.asarray(array, dtype=np.float64)
+    maker = _module(array)
+    if maker == "torch":
+        return np.asarray(array.cpu().numpy(), dtype=np.float64)
+    if maker == "cupy":
+        return np.asarray(array.get(), dtype=np.float64)
+    return np.asarray(array, dtype=np.float64)
+
+
+def is_tensor(data: Any) -> bool:
+    """Whether it is an array of torch, of cupy, or of the array API's own."""
+    return _module(data) in ("torch", "cupy", "array_api_strict")
+
+
+def tensor_times(data: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
+    """``X · M − offset`` of a tensor, where it is and in its precision; of whole numbers in doubles."""
+    xp = namespace(data)
+    tensor = data.detach() if hasattr(data, "detach") else data
+    if not xp.isdtype(tensor.dtype, "real floating"):
+        tensor = as_doubles(tensor)
+    return tensor @ like(tensor, matrix) - like(tensor, offset)
+
+
+class _Moved(Rows):
+    """Rows whose blocks are moved to a device, or to another precision, as they are read."""
+
+    def __init__(self, rows: np.ndarray | Rows, move: Callable[[Any], Any], on_gpu: bool) -> None:
+        self._rows, self._move = rows, move
+        self.shape = (rows.shape[0], rows.shape[1])
+        self.block_bytes = DEVICE_BLOCK_BYTES if on_gpu else None
+
+    def blocks(self, n_rows: int) -> Iterator[Any]:
+        return map(self._move, iterate_blocks(self._rows, n_rows))
+
+
+def on_device(
+    X: np.ndarray | Rows, device: str | None = None, dtype: str = "float64"
+) -> np.ndarray | Rows:
+    """Rows whose blocks are taken to a device, in a precision.
+
+    Parameters
+    ----------
+    X : ndarray or Rows
+        Tensors stay where they are.
+    device : str, optional
+        Such as "cuda" or "cuda:1", of torch, or of cupy where there is no torch. Data that take at most
+        half of its free memory are kept there; others are moved block by block in each pass.
+    dtype : {"float64", "float32"}
+        In which rows are multiplied. Sums are taken in float64 always.
+
+    Returns
+    -------
+    ndarray or Rows
+    """
+    # products with compressed rows stay where they are, and so do dask's chunks
+    if isinstance(X, Rows) and (X.sparse or isinstance(X, _Dask)):
+        return X
+    if isinstance(X, _Sliced) and _device(X._data) is not None:
+        return X if dtype == "float64" else _Moved(X, _single, X.block_bytes is not None)
+    if device in (None, "cpu"):
+        return X if dtype == "float64" else _Moved(X, _single, False)
+    move, free = _mover(str(device), dtype)
+    itemsize = 4 if dtype == "float32" else 8
+    moved = _Moved(X, move, True)
+    if X.shape[0] * X.shape[1] * itemsize > DEVICE_SHARE * free:
+        return moved
+    blocks = list(moved.blocks(block_rows(X.shape[1], moved)))
+    return _Sliced(namespace(blocks[0]).concat(blocks), lambda block: block)
+
+
+def _single(block: Any) -> Any:
+    xp = namespace(block)
+    return xp.astype(block, xp.float32, copy=False) if xp is not np else block.astype(np.float32)
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch
+
+
+def _mover(device: str, dtype: str) -> tuple[Callable[[Any], Any], float]:
+    """What takes a numpy block to the device, and the bytes free there."""
+    torch = _torch()
+    if torch is not None:
+        try:
+            where = torch.device(device)
+            free = torch.cuda.mem_get_info(where)[0] if where.type == "cuda" else np.inf
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(
+                f"device={device!r} cannot be used: {str(error).splitlines()[0]}. Use device=None for "
+                "the CPU, or a machine whose torch sees a GPU."
+            ) from error
+        kind = getattr(torch, dtype)
+        return lambda block: torch.as_tensor(block).to(where, kind), free
+    try:
+        import cupy
+    except ImportError as error:
+        raise ImportError(
+            f"device={device!r} needs torch or cupy: pip install 'contrica[gpu]'"
+        ) from error
+    number = int(device.split(":")[1]) if ":" in device else 0
+    with cupy.cuda.Device(number):
+        free = cupy.cuda.runtime.memGetInfo()[0]
+
+    def move(block: Any) -> Any:
+        with cupy.cuda.Device(number):
+            return cupy.asarray(block, dtype=dtype)
+
+    return move, free
+
+
+# --- reading and multiplying ---
+
+
+def block_rows(n_columns: int, X: Any = None) -> int:
+    """Rows of float64 with ``n_columns`` entries that make up one block of X."""
+    size = getattr(X, "block_bytes", None) or BLOCK_BYTES
+    return max(256, size // (8 * max(n_columns, 1)))
+
+
+def iterate_blocks(X: np.ndarray | Rows, n_rows: int) -> Iterator[Any]:
+    """Yield consecutive blocks of at most ``n_rows`` rows as float64 arrays, where they live."""
     if isinstance(X, Rows):
         yield from X.blocks(n_rows)
         return
@@ -256,30 +652,90 @@ def iterate_blocks(X: np.ndarray | Rows, n_rows: int) -> Iterator[np.ndarray]:
         yield np.asarray(X[start : start + n_rows], dtype=np.float64)
 
 
+def held_in_memory(rows: np.ndarray | Rows) -> np.ndarray:
+    """All rows as one float64 array of numpy."""
+    if isinstance(rows, np.ndarray):
+        return rows
+    return chosen_rows(rows, np.arange(len(rows)))
+
+
+def chosen_rows(X: np.ndarray | Rows, index: np.ndarray) -> np.ndarray:
+    """Rows of given numbers, increasing, as an array of numpy; one pass."""
+    if isinstance(X, np.ndarray):
+        return X[index]
+    found: np.ndarray = accumulate(X, partial(_Chosen, index)).rows(X.shape[1])
+    return found
+
+
+class _Chosen:
+    """Accumulator that keeps the rows of given numbers."""
+
+    def __init__(self, index: np.ndarray, start: int) -> None:
+        self._index, self._start, self._next = index, start, start
+        self._kept: list[tuple[int, np.ndarray]] = []
+
+    def update(self, block: Any) -> _Chosen:
+        stop = self._next + block.shape[0]
+        first, last = np.searchsorted(self._index, [self._next, stop])
+        if last > first:
+            wanted = self._index[first:last] - self._next
+            own = to_numpy(block)
+            # a copy also of all rows: the block may be part of something larger
+            self._kept.append((self._next, own[wanted]))
+        self._next = stop
+        return self
+
+    def merge(self, other: _Chosen) -> _Chosen:
+        self._kept += other._kept
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what a worker sends back needs no list of what it might have kept
+        return self.__dict__ | ({"_index": None} if self._kept else {})
+
+    def rows(self, n_columns: int) -> np.ndarray:
+        kept = [rows for _, rows in sorted(self._kept, key=lambda part: part[0])]
+        total = np.empty((sum(map(len, kept)), n_columns))
+        start = 0
+        while kept:  # each is let go of once it is written
+            rows = kept.pop(0)
+            total[start : start + len(rows)] = rows
+            start += len(rows)
+        return total
+
+
 def rows_times(X: np.ndarray | Rows, matrix: np.ndarray) -> np.ndarray:
     """``X · M``, block by block, sparse where X is."""
     if isinstance(X, np.ndarray):
         return X @ matrix
-    product = np.empty((len(X), matrix.shape[1]))
-    start = 0
-    for piece in X.pieces():
-        stop = start + piece.shape[0]
-        product[start:stop] = piece @ matrix
-        start = stop
-    return product
+    return held_in_memory(_Projected(X, matrix))
 
 
-def times_rows(matrix: np.ndarray, X: np.ndarray | Rows) -> np.ndarray:
-    """``M · X`` for M with a column for each row of X, block by block, sparse where X is."""
-    if isinstance(X, np.ndarray):
-        return matrix @ X
-    total = np.zeros((matrix.shape[0], X.shape[1]))
-    start = 0
-    for piece in X.pieces():
-        stop = start + piece.shape[0]
-        total += (piece.T @ matrix[:, start:stop].T).T
-        start = stop
-    return total
+def gram_times(X: np.ndarray | Rows, matrix: np.ndarray) -> np.ndarray:
+    """``XᵀX · M``, block by block, sparse where X is; one pass."""
+    if isinstance(X, _Dask):
+        found: np.ndarray = X.accumulate(partial(_GramTimes, matrix), block_rows(X.shape[1])).total
+        return found
+    total = _GramTimes(matrix)
+    for piece in X.pieces() if isinstance(X, Rows) else iterate_blocks(X, block_rows(X.shape[1])):
+        total.update(piece)
+    return total.total
+
+
+class _GramTimes:
+    def __init__(self, matrix: np.ndarray, start: int = 0) -> None:
+        self._matrix, self.total = matrix, np.zeros(matrix.shape)
+
+    def update(self, piece: Any) -> _GramTimes:
+        self.total += to_numpy(piece.T @ (piece @ like(piece, self._matrix)))
+        return self
+
+    def merge(self, other: _GramTimes) -> _GramTimes:
+        self.total += other.total
+        return self
+
+
+# --- variables ---
 
 
 class ColumnSummary(NamedTuple):
@@ -300,6 +756,56 @@ class ColumnSummary(NamedTuple):
     energy: np.ndarray
 
 
+class Summary:
+    """Accumulator of a `ColumnSummary`: each block's, put together about their common mean."""
+
+    def __init__(self, start: int = 0) -> None:
+        self._found: ColumnSummary | None = None
+
+    def update(self, block: Any) -> Summary:
+        """Add the rows of a block."""
+        n = block.shape[0]
+        if n:
+            xp = namespace(block)
+            # about the first row, so that a large mean costs no digits
+            origin = xp.asarray(block[0, :], copy=True)
+            low, high = xp.min(block, axis=0), xp.max(block, axis=0)
+            block = block - origin
+            shift = xp.sum(block, axis=0) / n
+            block -= shift
+            energy = xp.sum(block**2, axis=0)
+            self.add(ColumnSummary(n, *map(to_numpy, (origin + shift, low, high, energy))))
+        return self
+
+    def merge(self, other: Summary) -> Summary:
+        """Add the rows of another one."""
+        if other._found is not None:
+            self.add(other._found)
+        return self
+
+    def add(self, new: ColumnSummary) -> None:
+        """Add the rows of which this is the summary."""
+        old = self._found
+        if old is None:
+            self._found = new
+            return
+        n = old.n_rows + new.n_rows
+        apart = new.mean - old.mean
+        self._found = ColumnSummary(
+            n,
+            old.mean + apart * (new.n_rows / n),
+            np.minimum(old.low, new.low),
+            np.maximum(old.high, new.high),
+            old.energy + new.energy + apart**2 * (old.n_rows * new.n_rows / n),
+        )
+
+    def summary(self) -> ColumnSummary:
+        """Of all rows so far; there must be one."""
+        if self._found is None:
+            raise ValueError("no rows came. At least one is needed.")
+        return self._found
+
+
 def column_summary(X: np.ndarray | Rows) -> ColumnSummary:
     """Mean, least, largest value and sum of squares of every variable, in one pass.
 
@@ -313,22 +819,12 @@ def column_summary(X: np.ndarray | Rows) -> ColumnSummary:
         NaN and infinity show in ``low`` and ``high``.
     """
     if isinstance(X, _Sparse):
-        return _sparse_summary(X._data)
-    blocks = iterate_blocks(X, block_rows(X.shape[1]))
-    n, p = 0, X.shape[1]
-    origin, total, squares = np.zeros(p), np.zeros(p), np.zeros(p)
-    low, high = np.full(p, np.inf), np.full(p, -np.inf)
-    for block in blocks:
-        if n == 0:  # about the first row, so that a large mean costs no digits
-            origin = block[0].copy()
-        np.minimum(low, block.min(axis=0), out=low)
-        np.maximum(high, block.max(axis=0), out=high)
-        block = block - origin
-        total += block.sum(axis=0)
-        squares += np.einsum("ti,ti->i", block, block)
-        n += len(block)
-    shift = total / n
-    return ColumnSummary(n, origin + shift, low, high, np.maximum(squares - n * shift**2, 0.0))
+        total = Summary()
+        for piece in X.pieces():
+            total.add(_sparse_summary(piece))
+        return total.summary()
+    found: ColumnSummary = accumulate(X, Summary).summary()
+    return found
 
 
 def _sparse_summary(X: Any) -> ColumnSummary:
@@ -338,5 +834,5 @@ def _sparse_summary(X: Any) -> ColumnSummary:
         np.asarray(extreme.toarray(), dtype=np.float64).ravel()
         for extreme in (X.min(axis=0), X.max(axis=0))
     )
-    squares = np.asarray(X.multiply(X).sum(axis=0), dtype=np.float64).ravel()
+    squares = np.bincount(X.indices, X.data.astype(np.float64) ** 2, minlength=X.shape[1])
     return ColumnSummary(n, mean, low, high, np.maximum(squares - n * mean**2, 0.0))

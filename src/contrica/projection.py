@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -11,14 +12,17 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from contrica.blocks import (
     Rows,
-    block_rows,
+    Summary,
+    accumulate,
+    chosen_rows,
     column_summary,
+    gram_times,
     held_in_memory,
-    iterate_blocks,
+    projected,
     rows_times,
-    times_rows,
 )
-from contrica.cumulants import Cumulants, Estimate, cumulants
+from contrica.cumulants import MAX_PACKED_FEATURES, Cumulants, Estimate, Scatter, cumulants
+from contrica.memory import memory_budget
 from contrica.symmetric import fix_signs
 from contrica.validation import check_choice, check_count
 
@@ -26,11 +30,13 @@ __all__ = [
     "CUMULANTS",
     "MAX_PCS",
     "VARIANCE_SHARE",
+    "basis_of_cumulants",
     "common_basis",
     "draw_in",
     "estimate_of_rows",
     "project_cumulants",
     "project_rows",
+    "some_rows",
     "whitening",
 ]
 
@@ -43,12 +49,17 @@ VARIANCE_SHARE = 0.9
 # Widest data that are not held as an array whose scatter matrix is written out: one pass over the rows.
 # Lanczos beyond, with a pass for each step, which costs little where rows are sparse.
 SPARSE_SCATTER, DENSE_SCATTER = 300, 5000
+# The scatter matrix, a block's part of it and what its eigenvectors take.
+SCATTER_COPIES = 5
 # Rows nearer than this share of all rows are left as they are by `draw_in`.
 CORE = 0.99
 
 
 def common_basis(
-    datasets: Sequence[np.ndarray | Rows], n_pcs: int | str | None = "auto"
+    datasets: Sequence[np.ndarray | Rows],
+    n_pcs: int | str | None = "auto",
+    *,
+    memory_limit: int | None = None,
 ) -> np.ndarray | None:
     """Leading principal axes of the stacked rows of all datasets.
 
@@ -59,7 +70,11 @@ def common_basis(
     datasets : sequence of ndarray of shape (n_i, n_features), or of Rows
     n_pcs : int, "auto" or None
         Number of axes; "auto" keeps all variables up to 30 of them and otherwise follows the
-        paper, 30 axes or 90 % of the variance, whichever comes first; ``None`` keeps all variables.
+        paper, 30 axes or 90 % of the variance, whichever comes first; ``None`` keeps all variables, or,
+        of more than 100 of them, all directions in which the rows vary, which loses nothing.
+    memory_limit : int, optional
+        Bytes; by default a quarter of what is free. What is larger is done by Lanczos iterations, which
+        read the rows many times.
 
     Returns
     -------
@@ -74,25 +89,68 @@ def common_basis(
     (40, 17)
     """
     p = datasets[0].shape[1]
+    if isinstance(n_pcs, str) and n_pcs == "auto" and p <= MAX_PCS:
+        return None
+    budget = memory_budget(memory_limit)
+    if n_pcs is None:
+        return None if p <= MAX_PACKED_FEATURES else _span(datasets, budget)
+    count = _most_axes(n_pcs, p)
+    return _kept_axes(n_pcs, *_leading_axes(datasets, count, budget))
+
+
+def basis_of_cumulants(
+    datasets: Sequence[Cumulants], n_pcs: int | str | None = "auto"
+) -> np.ndarray | None:
+    """`common_basis` of the rows behind cumulants, from their means and covariances.
+
+    Parameters
+    ----------
+    datasets : sequence of Cumulants
+    n_pcs : int, "auto" or None
+
+    Returns
+    -------
+    ndarray of shape (n_features, k) or None
+    """
+    p, total = datasets[0].n_features, sum(part.n_samples for part in datasets)
     if n_pcs is None or (isinstance(n_pcs, str) and n_pcs == "auto" and p <= MAX_PCS):
         return None
+    count = _most_axes(n_pcs, p)
+    mean = sum(part.mean * (part.n_samples / total) for part in datasets)
+    scatter = sum(
+        part.n_samples * (part.covariance + np.outer(part.mean - mean, part.mean - mean))
+        for part in datasets
+    )
+    values, axes = eigh(scatter, subset_by_index=[p - count, p - 1])
+    leading = np.maximum(values[::-1], 0.0)
+    return _kept_axes(n_pcs, leading, axes[:, ::-1], float(np.trace(scatter)))
+
+
+def _most_axes(n_pcs: int | str, n_features: int) -> int:
+    """How many axes to compute."""
     if isinstance(n_pcs, str):
         if n_pcs != "auto":
             raise ValueError(
                 f'n_pcs={n_pcs!r} is not known. Give a whole number, "auto" or None (no PCA).'
             )
-        values, axes, trace = _leading_axes(datasets, MAX_PCS)
+        return MAX_PCS
+    count = check_count("n_pcs", n_pcs)
+    if count > n_features:
+        raise ValueError(
+            f"n_pcs={count} is more than the {n_features} variables there are. "
+            'Lower it, or use n_pcs=None to keep all variables or "auto" for the paper\'s rule.'
+        )
+    return count
+
+
+def _kept_axes(n_pcs: int | str, values: np.ndarray, axes: np.ndarray, trace: float) -> np.ndarray:
+    """All of the axes, or, with "auto", as many as the share of variance asks for."""
+    if isinstance(n_pcs, str):
         shares = np.cumsum(values) / max(trace, np.finfo(float).tiny)
         enough = int(np.searchsorted(shares, VARIANCE_SHARE)) + 1
         # one axis alone leaves nothing to contrast
-        return fix_signs(axes[:, : min(max(enough, 2), MAX_PCS)])
-    count = check_count("n_pcs", n_pcs)
-    if count > p:
-        raise ValueError(
-            f"n_pcs={count} is more than the {p} variables there are. "
-            'Lower it, or use n_pcs=None to keep all variables or "auto" for the paper\'s rule.'
-        )
-    return fix_signs(_leading_axes(datasets, count)[1])
+        axes = axes[:, : min(max(enough, 2), MAX_PCS)]
+    return fix_signs(axes)
 
 
 def project_rows(
@@ -116,24 +174,55 @@ def project_rows(
     return draw_in(seen) if estimate == "robust" else seen
 
 
+def some_rows(rows: np.ndarray | Rows, basis: np.ndarray | None, most: int) -> np.ndarray:
+    """`project_rows` of all rows, or of so many drawn at random, the same of every container.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features), or Rows
+    basis : ndarray of shape (n_features, k) or None
+    most : int
+        Rows at most.
+
+    Returns
+    -------
+    ndarray of shape (at most ``most``, k)
+    """
+    n = len(rows)
+    if n <= most:
+        return project_rows(rows, basis)
+    index = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    if isinstance(rows, np.ndarray):
+        return project_rows(rows[index], basis)
+    return chosen_rows(projected(rows, basis), index)
+
+
 def project_cumulants(
-    rows: np.ndarray | Rows, basis: np.ndarray | None, estimate: RowEstimate = "plugin"
+    rows: np.ndarray | Rows,
+    basis: np.ndarray | None,
+    estimate: RowEstimate = "plugin",
+    *,
+    memory_limit: int | None = None,
 ) -> Cumulants:
-    """Cumulants of `project_rows`.
+    """Cumulants of `project_rows`, which are not held as a whole.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_features), or Rows
     basis : ndarray of shape (n_features, k) or None
     estimate : {"plugin", "unbiased", "robust"}
-        "robust" is the plug-in estimate of rows of which the outlying ones were drawn in.
+        "robust" is the plug-in estimate of rows of which the outlying ones were drawn in, for which they
+        are held after all.
+    memory_limit : int, optional
+        Bytes, as of `contrica.cumulants.cumulants`.
 
     Returns
     -------
     Cumulants
     """
-    seen = project_rows(rows, basis, estimate)
-    return cumulants(seen, estimate_of_rows(estimate))
+    check_choice("cumulant", estimate, CUMULANTS)
+    seen = project_rows(rows, basis, estimate) if estimate == "robust" else projected(rows, basis)
+    return cumulants(seen, estimate_of_rows(estimate), memory_limit=memory_limit)
 
 
 def estimate_of_rows(estimate: RowEstimate) -> Estimate:
@@ -209,40 +298,58 @@ def whitening(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarr
 
 def _stacked_mean(datasets: Sequence[np.ndarray | Rows]) -> tuple[np.ndarray, float]:
     """Mean of all rows, and the sum of their squares about it."""
-    parts = [column_summary(X) for X in datasets]
-    n_rows = sum(part.n_rows for part in parts)
-    first = parts[0].mean
-    mean = first + sum((part.mean - first) * (part.n_rows / n_rows) for part in parts)
-    energy = sum(part.energy + part.n_rows * (part.mean - mean) ** 2 for part in parts)
-    return mean, float(np.sum(energy))
-
-
-def _blocks(datasets: Sequence[np.ndarray | Rows]) -> Iterator[np.ndarray]:
+    stacked = Summary()
     for X in datasets:
-        yield from iterate_blocks(X, block_rows(X.shape[1]))
+        stacked.add(column_summary(X))
+    found = stacked.summary()
+    return found.mean, float(np.sum(found.energy))
+
+
+def _scatter(datasets: Sequence[np.ndarray | Rows], mean: np.ndarray) -> np.ndarray:
+    """``Σ (x − μ)(x − μ)ᵀ`` over the rows of all datasets."""
+    first, *others = (accumulate(X, partial(Scatter, mean)) for X in datasets)
+    for other in others:
+        first.merge(other)
+    total: np.ndarray = first.matrix()
+    return total
 
 
 def _leading_axes(
-    datasets: Sequence[np.ndarray | Rows], count: int
+    datasets: Sequence[np.ndarray | Rows], count: int, budget: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Largest eigenvalues of the stacked scatter matrix, their axes as columns, and its trace."""
     mean, trace = _stacked_mean(datasets)
     p = mean.size
     rows = sum(len(X) for X in datasets)
-    streams = [X for X in datasets if isinstance(X, Rows)]
-    widest = SPARSE_SCATTER if any(X.sparse for X in streams) else DENSE_SCATTER
-    if streams and p > widest and count < min(p, rows) - 1:
-        return *_lanczos_axes(datasets, mean, count), trace
-    if streams or p <= rows:
-        scatter = sum((B - mean).T @ (B - mean) for B in _blocks(datasets))
-        values, axes = eigh(scatter, subset_by_index=[max(p - count, 0), p - 1])
+    if _by_scatter(datasets, budget):
+        values, axes = eigh(
+            _scatter(datasets, mean),
+            subset_by_index=[max(p - count, 0), p - 1],
+            overwrite_a=True,
+            check_finite=False,
+        )
         return np.maximum(values[::-1], 0.0), axes[:, ::-1], trace
-    # Fewer rows than variables: the right singular vectors of the rows themselves.
-    centred = np.vstack([B - mean for B in _blocks(datasets)])
-    _, singular, right = np.linalg.svd(centred, full_matrices=count > rows)
-    values = np.zeros(count)
-    values[: min(count, rows)] = singular[:count] ** 2
-    return values, right[:count].T, trace
+    if 4 * 8 * rows * p <= budget or count >= min(p, rows) - 1:
+        # the right singular vectors of the rows themselves
+        centred = np.vstack([held_in_memory(X) - mean for X in datasets])
+        _, singular, right = np.linalg.svd(centred, full_matrices=count > rows)
+        values = np.zeros(count)
+        values[: min(count, rows)] = singular[:count] ** 2
+        return values, right[:count].T, trace
+    return *_lanczos_axes(datasets, mean, count), trace
+
+
+def _by_scatter(datasets: Sequence[np.ndarray | Rows], budget: int) -> bool:
+    """Whether the p × p scatter matrix is written out: one pass, and exact.
+
+    Not where products with the rows are cheap, or they are few, or the matrix is large.
+    """
+    p = datasets[0].shape[1]
+    if any(isinstance(X, Rows) and X.sparse for X in datasets):
+        return p <= SPARSE_SCATTER
+    if SCATTER_COPIES * 8 * p**2 > budget or p > DENSE_SCATTER:
+        return False
+    return p <= sum(len(X) for X in datasets) or any(isinstance(X, Rows) for X in datasets)
 
 
 def _lanczos_axes(
@@ -258,7 +365,7 @@ def _lanczos_axes(
         seen = vector.reshape(-1, 1)
         total = -n_rows * np.outer(mean, mean @ seen)
         for X in datasets:
-            total += times_rows(rows_times(X, seen).T, X).T
+            total += gram_times(X, seen)
         return total.ravel()
 
     p = mean.size
@@ -267,3 +374,13 @@ def _lanczos_axes(
     values, axes = eigsh(operator, count, which="LA", v0=start)
     order = np.argsort(-values, kind="stable")
     return np.maximum(values[order], 0.0), axes[:, order]
+
+
+def _span(datasets: Sequence[np.ndarray | Rows], budget: int) -> np.ndarray | None:
+    """Axes of the space in which the rows vary, where that is smaller than the space of all variables."""
+    p, rows = datasets[0].shape[1], sum(len(X) for X in datasets)
+    if rows > p and not _by_scatter(datasets, budget):
+        return None
+    values, axes, _ = _leading_axes(datasets, min(p, rows), budget)
+    rank = int(np.sum(values > p * np.finfo(float).eps * values[0]))
+    return None if rank == p else fix_signs(axes[:, : max(rank, 1)])

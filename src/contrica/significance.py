@@ -11,13 +11,22 @@ cumulant but spoils one group only, so means and spreads are trimmed ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import t as student
 
-from contrica.blocks import block_rows, iterate_blocks
+from contrica.blocks import (
+    Rows,
+    accumulate,
+    block_rows,
+    column_summary,
+    held_in_memory,
+    iterate_blocks,
+    to_numpy,
+)
 from contrica.joint import JointFit
 from contrica.operators import PackedTensor
 from contrica.symmetric import n_packed, pair_indices
@@ -40,25 +49,42 @@ class RowGroups:
 
     Parameters
     ----------
-    rows : ndarray of shape (n, p)
+    rows : ndarray of shape (n, p), or Rows
     axes : ndarray of shape (p, k), optional
         Coordinates are ``rows · axes``.
+    n_rows : int, optional
+        How many rows there are, if these are a sample of them; what more rows than these say differs
+        less.
     """
 
-    def __init__(self, rows: np.ndarray, axes: np.ndarray | None = None) -> None:
-        centred = rows - rows.mean(axis=0)
-        seen = centred if axes is None else centred @ axes
-        n, p = seen.shape
+    def __init__(
+        self,
+        rows: np.ndarray | Rows,
+        axes: np.ndarray | None = None,
+        n_rows: int | None = None,
+    ) -> None:
+        n, p = len(rows), rows.shape[1] if axes is None else axes.shape[1]
+        mean = column_summary(rows).mean
         count = max(min(GROUPS, n // 2), 2)
-        groups = [np.ascontiguousarray(seen[i::count]) for i in range(count)]
         self.n_groups = count
-        self._covariances = np.array([part.T @ part / len(part) for part in groups])
+        sizes = np.array([len(range(i, n, count)) for i in range(count)])
+        self._shares = sizes / n
+        self._steadier = (n / (n_rows or n)) ** 0.5
         # With many rows each group's fourth moment is smaller than the group.
-        packed = 2 * n * p > count * n_packed(p) ** 2
-        self._moments: list[Callable[[np.ndarray], np.ndarray]] = [
-            _packed_moment(part).apply_vectors if packed else _third_power(part) for part in groups
-        ]
-        self._shares = np.array([len(part) / n for part in groups])
+        if 2 * n * p > count * n_packed(p) ** 2:
+            axes = np.eye(p) if axes is None else axes
+            sums = accumulate(rows, partial(_GroupSums, count, mean, axes))
+            self._covariances = sums.second / sizes[:, None, None]
+            self._moments: list[Callable[[np.ndarray], np.ndarray]] = [
+                PackedTensor(fourth / size, p).apply_vectors
+                for fourth, size in zip(sums.fourth, sizes, strict=True)
+            ]
+            return
+        centred = held_in_memory(rows) - mean
+        seen = centred if axes is None else centred @ axes
+        groups = [np.ascontiguousarray(seen[i::count]) for i in range(count)]
+        self._covariances = np.array([part.T @ part / len(part) for part in groups])
+        self._moments = [_third_power(part) for part in groups]
 
     def influence(self, vectors: np.ndarray) -> np.ndarray:
         """What each group says of the cumulant contracted with ``u, u, u``, less what all rows say.
@@ -87,21 +113,38 @@ class RowGroups:
         whole = np.einsum("b,bik->ik", self._shares, own)
         cumulant = np.einsum("b,bik->ik", self._shares, moments)
         cumulant -= 3 * np.einsum("ik,ik->k", vectors, whole) * whole
-        return said - cumulant
+        return (said - cumulant) * self._steadier
 
 
 def _third_power(rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return lambda vectors: rows.T @ (rows @ vectors) ** 3 / len(rows)
 
 
-def _packed_moment(rows: np.ndarray) -> PackedTensor:
-    """Fourth moment about the origin."""
-    first, second, scale = pair_indices(rows.shape[1])
-    total = np.zeros((first.size, first.size))
-    for block in iterate_blocks(rows, block_rows(first.size)):
-        products = block[:, first] * block[:, second] * scale
-        total += products.T @ products
-    return PackedTensor(total / len(rows), rows.shape[1])
+class _GroupSums:
+    """Accumulator of ``Σ w wᵀ`` and of packed ``Σ w^{⊗4}`` over each group's rows, w = (x − μ) · axes."""
+
+    def __init__(self, count: int, mean: np.ndarray, axes: np.ndarray, start: int = 0) -> None:
+        self._count, self._mean, self._axes, self._next = count, mean, axes, start
+        p = axes.shape[1]
+        self.second = np.zeros((count, p, p))
+        self.fourth = np.zeros((count, n_packed(p), n_packed(p)))
+
+    def update(self, block: Any) -> _GroupSums:
+        seen = (to_numpy(block) - self._mean) @ self._axes
+        first, second, scale = pair_indices(seen.shape[1])
+        for i in range(self._count):
+            own = seen[(i - self._next) % self._count :: self._count]
+            self.second[i] += own.T @ own
+            for part in iterate_blocks(own, block_rows(first.size)):
+                products = part[:, first] * part[:, second] * scale
+                self.fourth[i] += products.T @ products
+        self._next += len(seen)
+        return self
+
+    def merge(self, other: _GroupSums) -> _GroupSums:
+        self.second += other.second
+        self.fourth += other.fourth
+        return self
 
 
 def gain_score(

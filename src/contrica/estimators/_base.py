@@ -4,21 +4,41 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from contrica.blocks import ColumnSummary, Rows, as_rows, column_summary, rows_times
+from contrica.blocks import (
+    ColumnSummary,
+    Rows,
+    as_rows,
+    column_summary,
+    is_tensor,
+    on_device,
+    projected,
+    rows_times,
+    tensor_times,
+)
 from contrica.contrast import contrast_ratio
 from contrica.cumulants import Cumulants, cumulants
 from contrica.decompositions import Decomposition, htd
 from contrica.eigen import few_threads
 from contrica.estimators._background import Background
+from contrica.memory import check_memory, memory_budget
 from contrica.operators import relative_norm
-from contrica.projection import CUMULANTS, common_basis, estimate_of_rows, project_rows
+from contrica.projection import (
+    CUMULANTS,
+    basis_of_cumulants,
+    common_basis,
+    estimate_of_rows,
+    project_rows,
+    some_rows,
+)
 from contrica.ranks import Ranks, choose_ranks
+from contrica.sums import DataSums
 from contrica.symmetric import fix_signs, n_packed
 from contrica.validation import (
     DelicateDataWarning,
@@ -46,6 +66,15 @@ __all__ = [
 ]
 
 logger = logging.getLogger("contrica")
+
+# Entries of the rows that are held to choose ranks and to rotate sources, 256 MB of them; of more rows a
+# random sample. In memory, they are held so many times over.
+MOST_HELD, HELD_COPIES, FEWEST_HELD = 2**25, 10, 2000
+# Matrices of as many rows and columns as there are dimensions that a fit holds, and copies of the rows
+# that drawing them in takes.
+MATRIX_COPIES, ROBUST_COPIES = 12, 6
+# What `partial_fit` keeps from call to call.
+_OF_SUMS = ("foreground_sums_", "background_sums_", "n_features_in_", "feature_names_in_")
 
 
 def ratio_name(model: Any) -> str:
@@ -131,11 +160,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             background = background.data
         backgrounds = self._backgrounds(background)
         if not backgrounds and self._alone is not None:
-            warn_user(
-                f"no background was given, so nothing is contrasted: this is {self._alone} of X. "
-                "Pass fit(X, background=...).",
-                DelicateDataWarning,
-            )
+            self._warn_alone()
         checked: list[np.ndarray | Rows] = []
         summaries: list[ColumnSummary] = []
         for name, part in backgrounds.items():
@@ -150,6 +175,13 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         warn_delicate(summary, summaries[0] if summaries else None, names)
         self.mean_ = summary.mean
         return X, checked
+
+    def _warn_alone(self) -> None:
+        warn_user(
+            f"no background was given, so nothing is contrasted: this is {self._alone} of X. "
+            "Pass fit(X, background=...).",
+            DelicateDataWarning,
+        )
 
     def _checked(
         self, data: Any, name: str, *, reset: bool = True
@@ -228,6 +260,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Returns
         -------
         ndarray of shape (n_samples, n_components)
+            A tensor on the same device for a tensor of torch or cupy.
         """
         check_is_fitted(self)
         rows = as_rows(X)
@@ -237,7 +270,10 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             check_same_features(
                 known, names, self.n_features_in_, rows.shape[1], name="what was fitted", other="X"
             )
-            return rows_times(rows, self._axes.T) - self.mean_ @ self._axes.T
+            offset = self.mean_ @ self._axes.T
+            if is_tensor(X):
+                return tensor_times(X, self._axes.T, offset)
+            return rows_times(rows, self._axes.T) - offset
         rows = validate_data(self, rows, dtype=np.float64, reset=False)
         return (rows - self.mean_) @ self._axes.T
 
@@ -326,6 +362,10 @@ class BaseContrastive(ContrastTransformer):
     max_iter: int
     tol: float
     random_state: Any
+    basis: Any
+    memory_limit: Any
+    device: str | None
+    dtype: str
 
     @abstractmethod
     def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
@@ -339,30 +379,228 @@ class BaseContrastive(ContrastTransformer):
         """As `_lift`, the largest entry over the variables positive."""
         return fix_signs(self._lift(vectors).T).T
 
+    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
+        self._forget()
+        if isinstance(X, Iterator) or isinstance(background, Iterator):
+            return self._fit_stream(X, background)
+        return super().fit(X, y, background=background)
+
+    fit.__doc__ = ContrastTransformer.fit.__doc__
+
     def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
-        datasets = [X, *backgrounds]
-        self.basis_ = common_basis(datasets, self.n_pcs)
-        logger.info("cumulants of %s rows", " and ".join(str(len(part)) for part in datasets))
+        budget = memory_budget(self.memory_limit)
+        datasets = [on_device(part, self.device, self.dtype) for part in (X, *backgrounds)]
+        self.basis_ = self._given_basis(X.shape[1])
+        if self.basis_ is None:
+            self.basis_ = common_basis(datasets, self.n_pcs, memory_limit=budget)
+        n_rows = [len(part) for part in datasets]
+        k = X.shape[1] if self.basis_ is None else self.basis_.shape[1]
+        self._foresee(k, sum(n_rows), budget)
+        logger.info("cumulants of %s rows", " and ".join(map(str, n_rows)))
         estimate: Any = self.cumulant
-        rows = [project_rows(part, self.basis_, estimate) for part in datasets]
-        fore, *backs = (cumulants(part, estimate_of_rows(estimate)) for part in rows)
+        most = max(min(MOST_HELD, budget // (8 * HELD_COPIES)) // k, FEWEST_HELD)
+        rows: list[Any]
+        if sum(n_rows) <= most or estimate == "robust":
+            rows = [project_rows(part, self.basis_, estimate) for part in datasets]
+            seen = [on_device(part, self.device, self.dtype) for part in rows]
+        else:
+            seen = [projected(part, self.basis_) for part in datasets]
+            shares = [max(most * n // sum(n_rows), 2) for n in n_rows]
+            rows = [
+                some_rows(part, self.basis_, share)
+                for part, share in zip(datasets, shares, strict=True)
+            ]
+        found = [cumulants(part, estimate_of_rows(estimate), memory_limit=budget) for part in seen]
+        self._fit_cumulants(found, rows, seen)
+
+    def _fit_cumulants(
+        self, found: list[Cumulants], rows: list[np.ndarray], seen: Sequence[np.ndarray | Rows]
+    ) -> None:
+        """The fit from the cumulants of all datasets, all or some of their rows, and all of them."""
+        fore, *backs = found
         self.n_pcs_ = fore.n_features
         for back, part in zip(backs, rows[1:], strict=True):
             still = int(np.sum(np.ptp(part, axis=0) == 0)) if self.basis_ is None else 0
             spectrum = np.linalg.eigvalsh(back.covariance)
             check_covariance_rank(spectrum, back.n_samples, still, "background")
         with few_threads(fore.n_features):
-            found = self._solve(fore, backs, rows) if backs else self._plain_ica(fore)
-        self._store(fore, found)
+            separated = self._solve(fore, backs, rows, seen) if backs else self._plain_ica(fore)
+        self._store(fore, separated)
 
-    def _solve(self, fore: Cumulants, backs: list[Cumulants], rows: list[np.ndarray]) -> Separation:
-        """Choose ranks and separate; ``rows`` are those behind the cumulants, the foreground's first."""
+    def _given_basis(self, n_features: int) -> np.ndarray | None:
+        if self.basis is None:
+            return None
+        basis = check_array(self.basis, dtype=np.float64, input_name="basis")
+        if len(basis) != n_features or basis.shape[1] > n_features:
+            raise ValueError(
+                f"basis has shape {basis.shape}, but rows have {n_features} variables: it needs a row "
+                "for each of them and a column for each axis."
+            )
+        if np.abs(basis.T @ basis - np.eye(basis.shape[1])).max() > 1e-6:
+            raise ValueError(
+                "the columns of basis are not orthonormal. Pass numpy.linalg.qr(basis)[0], or principal "
+                "axes as common_basis returns them."
+            )
+        return basis
+
+    def _foresee(self, k: int, n_rows: int, budget: int) -> None:
+        """Refuse what will not fit, before any of it is computed."""
+        check_memory(
+            MATRIX_COPIES * 8 * k**2,
+            budget,
+            f"working in {k} dimensions",
+            "Lower n_pcs, or raise memory_limit.",
+        )
+        if self.cumulant == "robust":
+            check_memory(
+                ROBUST_COPIES * 8 * k * n_rows,
+                budget,
+                f'cumulant="robust", which holds all {n_rows} rows in {k} dimensions,',
+                'Use cumulant="plugin", lower n_pcs, or raise memory_limit.',
+            )
+
+    # --- rows that come in blocks ---
+
+    def partial_fit(self, X: Any = None, y: Any = None, *, background: Any = None) -> Self:
+        """Add blocks of rows, each of which is read once; the patterns are worked out when asked for.
+
+        Any attribute of the fit, such as ``components_``, and `transform` work the patterns out from all
+        rows so far. `foreground_sums_` and `background_sums_` hold what was added; they can be saved at
+        any time, merged with others, and passed here in place of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), DataSums or None
+            Rows of the foreground, in any container that `fit` takes.
+        y : Ignored
+            Present for scikit-learn's convention.
+        background : array-like of shape (n_background_rows, n_features), DataSums or None
+            Rows of the background, of which there is one.
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_parameters()
+        if self.cumulant == "robust":
+            raise ValueError(
+                'cumulant="robust" looks at all rows several times, which partial_fit cannot. Use '
+                'cumulant="plugin", or fit.'
+            )
+        if isinstance(background, Background):
+            background = background.data
+        if "foreground_sums_" not in vars(self):
+            self._forget()
+            self.foreground_sums_, self.background_sums_ = (
+                DataSums(basis=self.basis, memory_limit=self.memory_limit) for _ in range(2)
+            )
+        known = self.foreground_sums_.n_features or self.background_sums_.n_features
+        for sums, part, name in (
+            (self.foreground_sums_, X, "X"),
+            (self.background_sums_, background, "background"),
+        ):
+            if part is None:
+                continue
+            self._compare_names(part, name)
+            width = int(getattr(part, "n_features", None) or np.shape(part)[-1])
+            if known and width != known:
+                raise ValueError(
+                    f"{name} has {width} features, but {type(self).__name__} is expecting {known} "
+                    "features as input, as earlier rows had."
+                )
+            known = width
+            if isinstance(part, DataSums):
+                sums.merge(part)
+            else:
+                sums.update(part)
+            self.n_features_in_ = known
+        for name in [name for name in vars(self) if name.endswith("_") and name not in _OF_SUMS]:
+            delattr(self, name)
+        return self
+
+    def _compare_names(self, part: Any, name: str) -> None:
+        names = _column_names(part)
+        if names is None or not all(isinstance(each, str) for each in names):
+            return
+        known = vars(self).get("feature_names_in_")
+        if known is not None:
+            check_same_features(
+                known, names, len(known), len(names), name="earlier rows", other=name
+            )
+        self.feature_names_in_ = names
+
+    def _forget(self) -> None:
+        """Drop what an earlier `fit` or `partial_fit` left."""
+        for name in [name for name in vars(self) if name in _OF_SUMS]:
+            delattr(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        # called for what is not there: what a fit learns, of sums that wait for being fitted
+        waits = name.endswith("_") and not name.startswith("_") and name not in _OF_SUMS
+        if not waits or "foreground_sums_" not in vars(self) or "components_" in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._fit_sums()
+        return object.__getattribute__(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "components_" in vars(self) or "foreground_sums_" in vars(self)
+
+    def _fit_sums(self) -> None:
+        """The fit from sums: their covariances give the axes, and nothing is read again."""
+        parts = {"X": self.foreground_sums_, "background": self.background_sums_}
+        if self.background_sums_.n_samples == 0:
+            del parts["background"]
+            self._warn_alone()
+        for name, sums in parts.items():
+            check_n_rows(sums.n_samples, 2, name)
+        summaries = {name: sums.summary() for name, sums in parts.items()}
+        check_variation(summaries)
+        names = vars(self).get("feature_names_in_")
+        warn_delicate(summaries["X"], summaries.get("background"), names)
+        estimate: Any = self.cumulant
+        found = [sums.cumulants(estimate) for sums in parts.values()]
+        rows = [sums.rows() for sums in parts.values()]
+        p = self.foreground_sums_.n_features
+        basis = self._given_basis(p)
+        if basis is None:
+            basis = basis_of_cumulants(found, self.n_pcs)
+            if basis is not None:
+                found = [part.seen_in(basis) for part in found]
+                rows = [part @ basis for part in rows]
+        if len(parts) > 1:
+            self._check_dimensions(p)
+        self.basis_, self.mean_ = basis, summaries["X"].mean
+        self._fit_cumulants(found, rows, rows)
+
+    def _fit_stream(self, X: Any, background: Any) -> Self:
+        """Fit iterators of blocks, which can be read once."""
+        for name, part in (("X", X), ("background", background)):
+            if isinstance(part, Iterator):
+                for block in part:
+                    self.partial_fit(**{name: block})
+            elif part is not None:
+                self.partial_fit(**{name: part})
+        if "foreground_sums_" not in vars(self) or self.foreground_sums_.n_samples == 0:
+            raise ValueError("X has no blocks of rows.")
+        self._fit_sums()
+        return self
+
+    def _solve(
+        self,
+        fore: Cumulants,
+        backs: list[Cumulants],
+        rows: list[np.ndarray],
+        seen: Sequence[np.ndarray | Rows],
+    ) -> Separation:
+        """Choose ranks and separate; of the rows behind the cumulants some are held, all can be seen."""
         return self._separate(fore, backs[0], self._choose_ranks(fore, backs[0]))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("cumulant", self.cumulant, CUMULANTS)
         check_choice("projection", self.projection, ("pattern", "filter"))
+        check_choice("dtype", self.dtype, ("float64", "float32"))
+        memory_budget(self.memory_limit)
         check_count("max_iter", self.max_iter)
         check_scale("tol", self.tol)
 

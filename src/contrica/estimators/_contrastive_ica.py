@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from math import comb
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from contrica.blocks import Rows
 from contrica.contrast import DEFLATIONS, Contrast, contrast
 from contrica.cumulants import Cumulants, pooled
 from contrica.estimators._base import BaseContrastive, Separation, ratio_name
@@ -92,6 +94,23 @@ class ContrastiveICA(BaseContrastive):
         Seeds the starts of the subspace power method and of the rotation in the contrast subspace. Rows
         that are dealt out to choose its dimension are dealt the same way in every fit. Nothing else is
         random.
+    basis : array-like of shape (n_features, k) or None, default=None
+        Orthonormal axes to work in, in place of principal components. With them rows of many variables
+        can be read in one pass (`partial_fit`).
+    memory_limit : int, str or None, default=None
+        Bytes, or text such as "2GB", that a fit may take beyond what is held before; ``None`` is a
+        quarter of what is free. It decides whether cumulants are written out or contracted on demand,
+        which gives the same patterns. Where it leaves no room for all rows in the dimensions worked in,
+        or these take more than 256 MB, the dimension of a contrast subspace and the rotation in it come
+        from a random sample of the rows, the same in every fit; cumulants are of all rows always. What
+        cannot fit is refused before it is computed.
+    device : str or None, default=None
+        Where sums over rows are taken: such as "cuda", for which torch or cupy is needed. ``None``: where
+        the rows are, which for a tensor on a GPU is there. What is learnt comes back as numpy arrays;
+        `transform` gives tensors for tensors.
+    dtype : {"float64", "float32"}, default="float64"
+        In which rows are multiplied. "float32" is faster, on most GPUs by far, and gives patterns to
+        about four digits; sums are taken in double precision always.
 
     Attributes
     ----------
@@ -133,6 +152,8 @@ class ContrastiveICA(BaseContrastive):
     n_iter_ : int
         Steps of the subspace power method, of the joint fit's last descent, or of the rotation in
         the contrast subspace; 1 for plain ICA, which is direct.
+    foreground_sums_, background_sums_ : DataSums
+        What `partial_fit` has added up (`contrica.sums`); after it only.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X had string column names.
@@ -171,6 +192,10 @@ class ContrastiveICA(BaseContrastive):
         max_iter: int = 200,
         tol: float = 1e-8,
         random_state: Any = None,
+        basis: Any = None,
+        memory_limit: Any = None,
+        device: str | None = None,
+        dtype: str = "float64",
     ) -> None:
         self.n_components = n_components
         self.n_background = n_background
@@ -183,6 +208,10 @@ class ContrastiveICA(BaseContrastive):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.basis = basis
+        self.memory_limit = memory_limit
+        self.device = device
+        self.dtype = dtype
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -210,7 +239,13 @@ class ContrastiveICA(BaseContrastive):
     def _chose(self, solver: str, reason: str, ranks: RankChoice | None = None) -> None:
         self.solver_, self.reason_, self.rank_choice_ = solver, reason, ranks
 
-    def _solve(self, fore: Cumulants, backs: list[Cumulants], rows: list[np.ndarray]) -> Separation:
+    def _solve(
+        self,
+        fore: Cumulants,
+        backs: list[Cumulants],
+        rows: list[np.ndarray],
+        seen: Sequence[np.ndarray | Rows],
+    ) -> Separation:
         asked = f'solver="{self.solver}" was asked for'
         if self.solver == "paper":
             self._chose("paper", asked)
@@ -236,12 +271,16 @@ class ContrastiveICA(BaseContrastive):
                     '"subspace" or "paper", or add variables.'
                 )
             return in_subspace("the data vary in one direction only")
-        fewest, entries = min(map(len, rows)), comb(problem.whiten.shape[1] + 3, 4)
+        fewest = min(part.n_samples for part in (fore, *backs))
+        entries = comb(problem.whiten.shape[1] + 3, 4)
         if self.solver == "auto" and fewest < entries:
             return in_subspace(
                 f"{fewest} rows are fewer than the {entries} entries of a fourth cumulant"
             )
-        groups = [RowGroups(part, problem.whiten) for part in rows]
+        groups = [
+            RowGroups(part, problem.whiten, part_of.n_samples)
+            for part, part_of in zip(seen, (fore, *backs), strict=True)
+        ]
         # what it warns of concerns the user only if it is kept
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -45,6 +45,8 @@ class ProportionalContrastiveICA(BaseContrastive):
         Of the subspace power method, as in `ContrastiveICA`.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the subspace power method's starts; unused where γ is given.
+    basis, memory_limit, device, dtype
+        As in `ContrastiveICA`.
 
     Attributes
     ----------
@@ -93,6 +95,10 @@ class ProportionalContrastiveICA(BaseContrastive):
         max_iter: int = 200,
         tol: float = 1e-8,
         random_state: Any = None,
+        basis: Any = None,
+        memory_limit: Any = None,
+        device: str | None = None,
+        dtype: str = "float64",
     ) -> None:
         self.n_components = n_components
         self.n_background = n_background
@@ -105,6 +111,10 @@ class ProportionalContrastiveICA(BaseContrastive):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.basis = basis
+        self.memory_limit = memory_limit
+        self.device = device
+        self.dtype = dtype
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

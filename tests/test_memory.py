@@ -1,0 +1,114 @@
+"""What a fit may take, what it takes, and what it refuses."""
+
+import resource
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from contrica import ContrastiveICA
+from contrica.cumulants import CumulantOperator, cumulants, fits_packed
+from contrica.memory import free_memory, memory_budget, readable_bytes
+from contrica.operators import PackedTensor
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(10**9, 10**9), ("2GB", 2 * 10**9), (" 500 mb ", 5 * 10**8), ("1.5e", None), (1e9, 10**9)],
+)
+def test_limits_are_read(limit, expected):
+    if expected is None:
+        with pytest.raises(ValueError, match="memory_limit='1.5e' is not known"):
+            memory_budget(limit)
+    else:
+        assert memory_budget(limit) == expected
+
+
+@pytest.mark.parametrize("limit", [0, -1, "many", True, "1kB", float("nan"), "1.2.3 GB"])
+def test_limits_that_are_none_are_refused(limit, rng):
+    with pytest.raises(ValueError, match=r'"500MB" or "2GB", at least 50 MB'):
+        ContrastiveICA(2, memory_limit=limit).fit(rng.random((9, 3)), background=rng.random((9, 3)))
+
+
+def test_the_default_is_a_quarter_of_what_is_free():
+    assert 10**8 < free_memory() < 10**14
+    assert 0.2 * free_memory() < memory_budget() < 0.3 * free_memory()
+    assert readable_bytes(1234) == "1.23 kB"
+
+
+def test_cumulants_are_packed_while_they_fit(rng):
+    X = rng.laplace(size=(300, 60))
+    assert isinstance(cumulants(X, memory_limit=10**10).fourth, PackedTensor)
+    assert isinstance(cumulants(X, memory_limit=10**8).fourth, CumulantOperator)
+    assert fits_packed(40, 2 * 10**8)
+    assert not fits_packed(101, 10**12)
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+@pytest.mark.parametrize("solver", ["paper", "subspace"])
+def test_the_limit_does_not_change_the_patterns(solver, rng):
+    X, Y = rng.laplace(size=(2, 3000, 64)) * np.linspace(1, 3, 64)
+    X[:, :9] += 6 * rng.choice([-1, 1], (3000, 1)) * rng.random(9)
+    options = {"n_pcs": None, "solver": solver, "n_foreground": 2, "random_state": 0}
+    options |= {"n_background": 3} if solver == "paper" else {}
+    packed, free = (
+        ContrastiveICA(1, memory_limit=limit, **options).fit(X, background=Y)
+        for limit in ("20GB", "100MB")
+    )
+    assert_allclose(packed.components_, free.components_, atol=1e-6)
+    assert_allclose(packed.residual_, free.residual_, rtol=1e-6)
+
+
+def test_what_cannot_fit_is_refused_in_time(rng):
+    X, Y = rng.laplace(size=(2, 1300, 1200))
+    with pytest.raises(
+        MemoryError, match=r"1200 dimensions would take 138 MB.*allows 60 MB.*n_pcs"
+    ):
+        ContrastiveICA(2, basis=np.eye(1200), memory_limit="60MB").fit(X, background=Y)
+    X, Y = rng.laplace(size=(2, 40_000, 20))
+    with pytest.raises(MemoryError, match=r"robust.*holds all 80000 rows.*plugin"):
+        ContrastiveICA(2, cumulant="robust", memory_limit="60MB").fit(X, background=Y)
+
+
+SCRIPT = """
+    import gc, resource, sys, warnings
+    import numpy as np
+    from contrica import ContrastiveICA
+    warnings.simplefilter("ignore")
+    n, p, limit, n_pcs = (int(text) for text in sys.argv[1:])
+    rng = np.random.default_rng(0)
+    X, Y = (rng.standard_normal((n, p)) for _ in range(2))
+    X[:, :3] += 2 * rng.choice([-1, 1], (n, 1))
+    small = ContrastiveICA(1, random_state=0).fit(X[:500, :4], background=Y[:500, :4])
+    gc.collect()
+    def now():
+        with open("/proc/self/status") as file:
+            text = dict(line.split(":", 1) for line in file)
+        return int(text["VmRSS"].split()[0]) * 1024
+    before = now()
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    ContrastiveICA(2, n_pcs=n_pcs or None, memory_limit=limit, random_state=0).fit(X, background=Y)
+    with open("/proc/self/status") as file:
+        peak = int(next(line for line in file if line.startswith("VmHWM")).split()[1]) * 1024
+    print(peak - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+@pytest.mark.parametrize(
+    ("n", "p", "n_pcs"), [(60_000, 60, 0), (20_000, 400, 30), (150_000, 20, 0)]
+)
+def test_the_limit_is_obeyed(n, p, n_pcs):
+    limit = 200 * 10**6
+    script = textwrap.dedent(SCRIPT)
+    command = [sys.executable, "-c", script, *map(str, (n, p, limit, n_pcs))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "clear_refs" in done.stderr:
+        pytest.skip("the peak cannot be reset here")
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1.2 * limit
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0

@@ -1,0 +1,205 @@
+"""Sums of rows that come in blocks: one pass, merged, saved, fitted."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from contrica import ContrastiveICA, ProportionalContrastiveICA
+from contrica.projection import common_basis
+from contrica.sums import DataSums
+
+
+@pytest.fixture(scope="module")
+def pair():
+    rng = np.random.default_rng(3)
+    A, B = rng.standard_normal((6, 6)), rng.standard_normal((6, 2))
+    Y = rng.laplace(size=(4000, 6)) @ A.T
+    X = rng.laplace(size=(5000, 6)) @ A.T + 2 * rng.exponential(size=(5000, 2)) @ B.T
+    return X, Y
+
+
+def blocks(X, size):
+    return (X[i : i + size] for i in range(0, len(X), size))
+
+
+@given(st.integers(2, 60), st.integers(1, 4), st.integers(1, 25), st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_sums_do_not_depend_on_how_rows_are_cut(n, p, size, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(n, p)) + 50
+    cut = int(rng.integers(0, n + 1))
+    whole = DataSums().update(X)
+    parts = DataSums()
+    for block in blocks(X[:cut], size):
+        parts.update(block)
+    parts.merge(DataSums().update(X[cut:]))
+    assert parts.n_samples == n
+    for one, two in zip(parts.summary(), whole.summary(), strict=True):
+        assert_allclose(one, two, rtol=1e-9, atol=1e-9)
+    one, two = parts.cumulants(), whole.cumulants()
+    assert_allclose(one.covariance, two.covariance, atol=1e-9)
+    assert_allclose(one.fourth.flatten(), two.fourth.flatten(), atol=1e-7)
+    assert_allclose(parts.rows(), X)
+
+
+@pytest.mark.parametrize("solver", ["auto", "paper", "joint", "subspace"])
+def test_a_stream_gives_the_fit_of_its_rows(solver, pair):
+    X, Y = pair
+    expected = ContrastiveICA(2, solver=solver, random_state=0).fit(X, background=Y)
+    model = ContrastiveICA(2, solver=solver, random_state=0)
+    for x in blocks(X, 700):
+        model.partial_fit(x)
+    for y in blocks(Y, 900):
+        model.partial_fit(background=sp.csr_matrix(y))
+    assert model.solver_ == expected.solver_
+    for name in ("components_", "filters_", "contrast_ratio_", "mean_"):
+        assert_allclose(getattr(model, name), getattr(expected, name), rtol=1e-6, atol=1e-7)
+    assert_allclose(model.transform(X), expected.transform(X), atol=1e-5)
+    once = ContrastiveICA(2, solver=solver, random_state=0).fit(blocks(X, 99), background=Y)
+    assert_allclose(once.components_, expected.components_, atol=1e-6)
+
+
+def test_patterns_follow_the_rows_that_are_added(pair):
+    X, Y = pair
+    model = ContrastiveICA(2, random_state=0).partial_fit(X[:2500], background=Y)
+    first = model.components_
+    assert model.partial_fit(X[2500:]) is model
+    assert "components_" not in vars(model)  # worked out when it is asked for
+    expected = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    assert_allclose(model.components_, expected.components_, atol=1e-7)
+    assert np.abs(first - model.components_).max() > 1e-6
+    again = pickle.loads(pickle.dumps(model.partial_fit(X[:10])))
+    assert_allclose(again.components_, model.components_)
+    model.fit(X[:1000], background=Y)
+    assert not hasattr(model, "foreground_sums_")
+
+
+def test_many_variables_are_projected_without_a_second_pass(rng):
+    X, Y = rng.laplace(size=(2, 3000, 40)) * np.linspace(3, 1, 40)
+    X[:, :5] += 4 * rng.choice([-1, 1], (3000, 1))
+    expected = ContrastiveICA(1, n_pcs=12, solver="subspace", random_state=0).fit(X, background=Y)
+    model = ContrastiveICA(1, n_pcs=12, solver="subspace", random_state=0)
+    model.partial_fit(X, background=Y)
+    assert_allclose(np.abs(model.basis_.T @ expected.basis_).diagonal(), 1, atol=1e-9)
+    assert_allclose(model.components_, expected.components_, atol=1e-6)
+
+
+def test_a_basis_lets_any_width_be_read_once(rng):
+    X, Y = rng.laplace(size=(2, 500, 400))
+    X[:, :50] += 3 * rng.choice([-1, 1], (500, 1))
+    basis = common_basis([X[:200], Y[:200]], 10)
+    model = ContrastiveICA(1, basis=basis, solver="subspace", random_state=0)
+    expected = ContrastiveICA(1, basis=basis, solver="subspace", random_state=0)
+    expected.fit(X, background=Y)
+    for x, y in zip(blocks(X, 100), blocks(Y, 100), strict=True):
+        model.partial_fit(x, background=y)
+    assert_allclose(model.basis_, basis)
+    assert_allclose(model.components_, expected.components_, atol=1e-6)
+
+
+def test_a_wide_stream_is_refused_before_it_is_read(rng):
+    read = []
+
+    def stream():
+        for _ in range(3):
+            read.append(1)
+            yield rng.standard_normal((50, 2000))
+
+    with pytest.raises(MemoryError, match=r"2000 variables.*pass basis=.*read twice.*memory_limit"):
+        ContrastiveICA(2).fit(stream(), background=rng.standard_normal((50, 2000)))
+    assert len(read) == 1
+
+
+def test_sums_are_saved_and_resumed(pair, tmp_path):
+    X, Y = pair
+    path = tmp_path / "fore.npz"
+    DataSums(n_kept=300).update(X[:3000]).save(path)
+    resumed = DataSums.load(path).update(X[3000:])
+    straight = DataSums(n_kept=300).update(X)
+    assert_allclose(resumed.cumulants().fourth.flatten(), straight.cumulants().fourth.flatten())
+    assert_allclose(resumed.rows(), straight.rows())
+    assert len(resumed.rows()) == 300
+    # on two machines
+    DataSums().update(X[:3000]).save(path)
+    model = ContrastiveICA(2, random_state=0).partial_fit(DataSums.load(path))
+    model.partial_fit(DataSums().update(X[3000:]), background=DataSums().update(Y))
+    expected = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    assert_allclose(model.components_, expected.components_, atol=1e-6)
+    assert [file.name for file in tmp_path.iterdir()] == ["fore.npz"]
+    DataSums().save(path)
+    assert DataSums.load(path).n_samples == 0
+
+
+def test_the_sample_is_fair(rng):
+    kept = np.concatenate(
+        [
+            DataSums(n_kept=200).update(np.arange(k, k + 2000.0)[:, None]).rows().ravel() - k
+            for k in (0, 9)
+        ]
+    )
+    assert len(kept) == 400
+    assert 900 < kept.mean() < 1100
+    assert 0.2 < np.mean(kept < 500) < 0.3
+
+
+def test_bad_blocks_leave_the_sums_as_they_were(pair):
+    X, Y = pair
+    model = ContrastiveICA(2).partial_fit(X, background=Y)
+    before = model.foreground_sums_.cumulants().covariance
+    bad = X[:10].copy()
+    bad[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        model.partial_fit(bad)
+    with pytest.raises(ValueError, match="expecting 6 features as input, as earlier rows had"):
+        model.partial_fit(X[:, :5])
+    with pytest.raises(ValueError, match="background has 5 features"):
+        model.partial_fit(background=X[:, :5])
+    assert_allclose(model.foreground_sums_.cumulants().covariance, before, rtol=0, atol=0)
+    assert model.foreground_sums_.n_samples == len(X)
+
+
+def test_names_of_frames_are_compared(pair):
+    pd = pytest.importorskip("pandas")
+    X, Y = (pd.DataFrame(part, columns=list("abcdef")) for part in pair)
+    model = ContrastiveICA(2).partial_fit(X, background=Y)
+    assert list(model.feature_names_in_) == list("abcdef")
+    with pytest.raises(ValueError, match="in another order"):
+        model.partial_fit(X[list("fedcba")])
+
+
+def test_what_cannot_be_summed_is_refused(pair, tmp_path):
+    X, Y = pair
+    with pytest.raises(ValueError, match='cumulant="robust" looks at all rows'):
+        ContrastiveICA(2, cumulant="robust").partial_fit(X, background=Y)
+    with pytest.raises(ValueError, match="no blocks of rows"):
+        ContrastiveICA(2).fit(iter([]), background=Y)
+    sums = DataSums(basis=np.eye(6)[:, :2]).update(X)
+    with pytest.raises(ValueError, match="different bases"):
+        sums.merge(DataSums().update(X))
+    with pytest.raises(ValueError, match=r"basis has shape \(5, 5\)"):
+        DataSums(basis=np.eye(5)).update(X)
+    with pytest.raises(ValueError, match="not orthonormal"):
+        ContrastiveICA(2, basis=np.ones((6, 2))).fit(X, background=Y)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        DataSums.load(tmp_path / "none.npz")
+    np.savez(tmp_path / "other.npz", a=1)
+    with pytest.raises(ValueError, match="does not hold saved sums"):
+        DataSums.load(tmp_path / "other.npz")
+    with pytest.raises(ValueError, match="no rows came"):
+        DataSums().cumulants()
+
+
+def test_proportional_ica_takes_streams_too(pair):
+    X, Y = pair
+    expected = ProportionalContrastiveICA(2, n_background=6, n_foreground=2, random_state=0)
+    expected.fit(X, background=Y)
+    model = ProportionalContrastiveICA(2, n_background=6, n_foreground=2, random_state=0)
+    model.partial_fit(X, background=Y)
+    assert_allclose(model.background_scale_, expected.background_scale_, rtol=1e-8)
+    with pytest.warns(UserWarning, match="no background was given"):
+        _ = ProportionalContrastiveICA(2).partial_fit(X).components_
