@@ -227,6 +227,16 @@ def test_small_row_groups_are_put_together_and_large_ones_cut(tmp_path):
     assert [len(block) for block in rows.blocks(100)] == [20]
 
 
+def test_parquet_files_are_not_read_ahead(tmp_path, rng):
+    import pyarrow
+
+    frame = pd.DataFrame(rng.standard_normal((100_000, 10)), columns=GENES[:10])
+    frame.to_parquet(tmp_path / "a.parquet", row_group_size=2000)
+    rows, before = open_rows(tmp_path / "a.parquet").rows, pyarrow.total_allocated_bytes()
+    most = max(pyarrow.total_allocated_bytes() - before for _ in rows.blocks(1000))
+    assert most < frame.size * 8 / 5
+
+
 @pytest.mark.parametrize("suffix", [".h5ad", ".zarr"])
 def test_sparse_rows_are_read_in_pieces_that_stay_sparse(suffix, tmp_path, monkeypatch):
     X = sp.random(3000, 40, 0.05, random_state=0, format="csr")

@@ -660,7 +660,8 @@ class _Parquet(Rows):
         for path, count in zip(self._files, self._counts, strict=True):
             what, seen = (str(path), "a parquet file"), 0
             with _reading(*what):
-                file = parquet.ParquetFile(path)
+                # read ahead, the file would come to lie in memory as a whole
+                file = parquet.ParquetFile(path, pre_buffer=False)
             with file:
                 with _reading(*what):
                     batches = file.iter_batches(batch_size=size, columns=columns)
