@@ -447,3 +447,231 @@ def test_a_missing_extra_says_what_to_install(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "pip install 'contrica[cli]'" in done.stderr
+
+
+# --- files that are read block by block ---
+
+
+def as_npy(frame, path):
+    np.save(path / "rows.npy", frame.to_numpy())
+    return path / "rows.npy"
+
+
+def as_parquet(frame, path):
+    for i in range(3):
+        frame[i * 100 : (i + 1) * 100].to_parquet(path / f"part.{i}.parquet", row_group_size=30)
+    return f"{path}/*.parquet"
+
+
+def as_zarr(frame, path):
+    import zarr
+
+    group = zarr.open_group(path / "rows.zarr", mode="w")
+    group.create_array("rows", shape=frame.shape, chunks=(70, 5), dtype="f8")[:] = frame.to_numpy()
+    return path / "rows.zarr"
+
+
+def as_h5ad(frame, path):
+    import anndata
+    import scipy.sparse as sp
+
+    held = anndata.AnnData(sp.csr_matrix(frame.to_numpy()), obs=frame.iloc[:, :0])
+    held.var_names = list(frame.columns)
+    held.write_h5ad(path / "rows.h5ad")
+    return path / "rows.h5ad"
+
+
+STORES = {"npy": as_npy, "parquet": as_parquet, "zarr": as_zarr, "h5ad": as_h5ad}
+
+
+def stored(files, kind):
+    """The two datasets in files of another kind."""
+    paths = []
+    for name in ("fore", "back"):
+        folder = files / f"{kind}_{name}"
+        folder.mkdir()
+        paths.append(STORES[kind](pd.read_csv(files / f"{name}.csv", index_col=0), folder))
+    return paths
+
+
+def same_tables(one, other, **tolerance):
+    one, other = read_table(one), read_table(other)
+    assert_allclose(one.values, other.values, **tolerance)
+    return one, other
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_other_files_give_what_csv_gives(files, kind):
+    assert fit(files, *FIT).exit_code == 0
+    fore, back = stored(files, kind)
+    result = run("fit", fore, "--background", back, "--out", files / kind, *FIT)
+    assert result.exit_code == 0, result.output
+    assert "read 300 foreground and 300 background rows of 5 variables" in result.output
+    assert sorted(os.listdir(files / kind)) == sorted(os.listdir(files / "out"))
+    assert os.listdir(files / kind).count("scree.png") == 1
+    named = kind in ("parquet", "h5ad")
+    for table in ("patterns.csv", "scores.csv"):
+        one, other = same_tables(files / kind / table, files / "out" / table, atol=1e-9)
+        assert (list(one.rows) == list(other.rows)) == named
+    assert hasattr(load(files / kind / "model.npz"), "feature_names_in_") == named
+    scored = run("transform", files / kind / "model.npz", back, "--out", files / "one.csv")
+    assert scored.exit_code == 0, scored.output
+    assert "300 rows scored on 2 patterns" in words(scored)
+    run("transform", files / "out" / "model.npz", files / "back.csv", "--out", files / "two.csv")
+    same_tables(files / "one.csv", files / "two.csv", atol=1e-9)
+    plain, other = (
+        run("ranks", *pair)
+        for pair in (
+            (files / "fore.csv", "--background", files / "back.csv"),
+            (fore, "--background", back),
+        )
+    )
+    # eigenvalues that are zero differ
+    one, two = (words(each).partition("eigenvalues suggest")[2] for each in (plain, other))
+    assert one == two != ""
+    call = ("--methods", "pca,cpca", "--out", files / "compared")
+    compared = run("compare", fore, "--background", back, *call)
+    assert compared.exit_code == 0, compared.output
+
+
+def test_names_of_files_of_two_kinds_are_compared(files):
+    fore, _ = stored(files, "parquet")
+    frame = pd.read_csv(files / "back.csv", index_col=0)
+    frame[frame.columns[::-1]].to_csv(files / "turned.csv")
+    result = run("fit", fore, "--background", files / "turned.csv", "--out", files / "o", *FIT)
+    assert result.exit_code == 2
+    assert "another order" in result.output
+    mixed = run("fit", fore, "--background", files / "back.csv", "--out", files / "o", *FIT)
+    assert mixed.exit_code == 0, mixed.output
+
+
+def test_compare_takes_labels_by_the_names_in_the_file(files):
+    fore, back = stored(files, "parquet")
+    lines = "".join(f"fore{i},{'ab'[i % 2]}\n" for i in range(300))
+    (files / "labels.csv").write_text(lines)
+    call = ("compare", fore, "--background", back, "--methods", "pca", "--labels")
+    result = run(*call, files / "labels.csv")
+    assert result.exit_code == 0, result.output
+    assert "silhouette" in result.output
+
+
+def test_missing_values_in_files_read_by_block_are_named(files):
+    fore, back = stored(files, "npy")
+    assert run("fit", fore, "--background", back, "--out", files / "out", *FIT).exit_code == 0
+    rows = np.load(fore)
+    rows[7, 2] = np.nan
+    np.save(fore, rows)
+    for call in (
+        ("fit", fore, "--background", back, "--out", files / "o"),
+        ("ranks", fore, "--background", back),
+        ("transform", files / "out" / "model.npz", fore, "--out", files / "o.csv"),
+    ):
+        result = run(*call)
+        assert result.exit_code == 2, result.output
+        assert "NaN" in result.output
+    assert not (files / "o.csv").exists()
+
+
+def test_a_scatter_of_many_rows_shows_some_and_says_so(files, monkeypatch):
+    import contrica.cli
+    from contrica import plots
+
+    drawn = []
+    whole = plots.scatter
+    monkeypatch.setattr(contrica.cli, "MOST_DRAWN", 50)
+    monkeypatch.setattr(
+        plots,
+        "scatter",
+        lambda scores, *a, background, **k: (
+            drawn.append((scores, background)) or whole(scores, *a, background=background, **k)
+        ),
+    )
+    result = fit(files, *FIT)
+    assert result.exit_code == 0, result.output
+    said = "scatter.png shows a random choice: 50 of 300 foreground, 50 of 300 background rows"
+    assert said in words(result)
+    ((scores, background),) = drawn
+    assert scores.shape == background.shape == (50, 2)
+    all_scores = read_table(files / "out" / "scores.csv").values
+    assert len(all_scores) == 300
+    assert {tuple(row) for row in scores} <= {tuple(row) for row in all_scores}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+    ) as running:
+        yield running
+
+
+@pytest.mark.parametrize("kind", ["parquet", "zarr"])
+def test_the_workers_of_a_cluster_read_the_rows(files, kind, cluster):
+    fore, back = stored(files, kind)
+    there = ("--scheduler", cluster.scheduler_address)
+    assert fit(files, *FIT).exit_code == 0
+    result = run("fit", fore, "--background", back, "--out", files / "far", *FIT, *there)
+    assert result.exit_code == 0, result.output
+    for table in ("patterns.csv", "scores.csv"):
+        one, other = same_tables(files / "far" / table, files / "out" / table, atol=1e-9)
+        assert (list(one.rows) == list(other.rows)) == (kind == "parquet")
+    call = ("transform", files / "far" / "model.npz", back, "--out", files / "new.csv", *there)
+    assert run(*call).exit_code == 0
+    assert len(read_table(files / "new.csv").values) == 300
+    assert run("ranks", fore, "--background", back, *there).exit_code == 0
+    refused = run("ranks", files / "fore.csv", "--background", back, *there)
+    assert refused.exit_code == 2
+    assert "cannot share. Write the rows as parquet or zarr" in words(refused)
+
+
+def test_a_scheduler_that_does_not_answer_is_one_sentence(files, monkeypatch):
+    import contrica.cli
+
+    monkeypatch.setattr(contrica.cli, "PATIENCE", 1)
+    for address in ("tcp://127.0.0.1:9", "nowhere"):
+        result = fit(files, *FIT, "--scheduler", address)
+        assert result.exit_code == 2, result.output
+        assert f"error: no dask scheduler answered at {address} within 1 s" in words(result)
+        assert "'dask scheduler'" in words(result)
+        assert not (files / "out").exists()
+
+
+def test_a_cluster_lost_on_the_way_is_one_sentence(files, monkeypatch):
+    import contrica.cli
+
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(contrica.cli, "PATIENCE", 3)
+    fore, back = stored(files, "zarr")
+    running = distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
+    whole = ContrastiveICA.fit
+
+    def lost(self, *args, **kwargs):
+        running.close()
+        return whole(self, *args, **kwargs)
+
+    monkeypatch.setattr(ContrastiveICA, "fit", lost)
+    there = ("--scheduler", running.scheduler_address)
+    result = run("fit", fore, "--background", back, "--out", files / "out", *FIT, *there)
+    assert result.exit_code == 2, result.output
+    assert "was lost on the way" in words(result)
+    assert not (files / "out").exists()
+
+
+def test_memory_and_device_are_passed_on_only_when_given(files, monkeypatch):
+    import contrica.cli
+
+    def seen(*_, **options):
+        raise ValueError(str({key: options.get(key) for key in ("memory_limit", "device")}))
+
+    monkeypatch.setattr(contrica.cli, "ContrastiveICA", seen)
+    for text in ("2GB", "500 mb"):
+        said = words(fit(files, "--memory-limit", text))
+        assert f"'memory_limit': '{text}', 'device': None" in said
+    said = words(fit(files, "--memory-limit", "1.5GiB", "--device", "cuda"))
+    assert "'memory_limit': '1.5GiB', 'device': 'cuda'" in said
+    assert "'memory_limit': None, 'device': None" in words(fit(files))
+
+
+def test_a_limit_that_is_none_is_said_in_shell_words(files):
+    assert "--memory-limit much is not known" in words(fit(files, "--memory-limit", "much"))

@@ -21,7 +21,7 @@ from contrica.operators import PackedTensor
 )
 def test_limits_are_read(limit, expected):
     if expected is None:
-        with pytest.raises(ValueError, match="memory_limit='1.5e' is not known"):
+        with pytest.raises(ValueError, match=r"memory_limit=.1\.5e. is not known"):
             memory_budget(limit)
     else:
         assert memory_budget(limit) == expected

@@ -25,6 +25,7 @@ import scipy.sparse as sp
 __all__ = [
     "Accumulator",
     "Blocks",
+    "ClusterLostError",
     "ColumnSummary",
     "Rows",
     "Summary",
@@ -94,6 +95,10 @@ class Rows(ABC):
         return total
 
 
+class ClusterLostError(RuntimeError):
+    """The workers or the scheduler of a dask cluster were lost, and with them the sums so far."""
+
+
 class Accumulator(Protocol):
     """A sum over rows: blocks can be added to it, and two of them put together."""
 
@@ -150,7 +155,10 @@ class _Sliced(Rows):
 
     def blocks(self, n_rows: int) -> Iterator[Any]:
         for start in range(0, len(self), n_rows):
-            yield self._block(self._data[start : start + n_rows])
+            yield self._block(self._cut(start, min(start + n_rows, len(self))))
+
+    def _cut(self, start: int, stop: int) -> Any:
+        return self._data[start:stop, :]
 
 
 def _doubles(block: Any) -> np.ndarray:
@@ -273,7 +281,7 @@ def _computed(delayed: Any) -> Any:
             error, TimeoutError | ConnectionError
         ):
             raise
-        raise RuntimeError(
+        raise ClusterLostError(
             f"the dask cluster was lost while rows were summed ({type(error).__name__}: {error}). "
             "Nothing was fitted. Start the cluster, or give its workers more memory or smaller chunks, "
             "and fit again; with partial_fit the sums made so far can be saved."
@@ -292,7 +300,7 @@ class _Projected(Rows):
         for piece in self._rows.pieces():
             seen = piece @ like(piece, self._basis)
             for start in range(0, seen.shape[0], n_rows):
-                yield seen[start : start + n_rows]
+                yield seen[start : min(start + n_rows, seen.shape[0]), :]
 
     def accumulate(self, empty: Callable[[int], Any], n_rows: int) -> Any:
         if isinstance(self._rows, _Dask):
@@ -409,10 +417,13 @@ class _BackedSparse(_Sliced):
 
     sparse = True
 
+    def _cut(self, start: int, stop: int) -> Any:
+        return self._data[start:stop]
+
     def pieces(self) -> Iterator[Any]:
         n_rows = block_rows(self.shape[1])
         for start in range(0, len(self), n_rows):
-            yield self._data[start : start + n_rows]
+            yield self._cut(start, start + n_rows)
 
 
 def _backed_rows(data: Any, name: str) -> Rows:
@@ -818,7 +829,7 @@ def column_summary(X: np.ndarray | Rows) -> ColumnSummary:
     ColumnSummary
         NaN and infinity show in ``low`` and ``high``.
     """
-    if isinstance(X, _Sparse):
+    if isinstance(X, Rows) and X.sparse:
         total = Summary()
         for piece in X.pieces():
             total.add(_sparse_summary(piece))

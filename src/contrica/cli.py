@@ -10,13 +10,15 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from contrica import __version__, load, plots, save
+from contrica.blocks import ClusterLostError, Rows, as_rows, column_summary
 from contrica.compare import METHODS, Comparison, MethodResult, compare_methods, read_labels
 from contrica.contrast import DEFLATIONS
 from contrica.cumulants import cumulants, pooled
@@ -24,10 +26,10 @@ from contrica.datasets import load_digits_on_photos
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA, ratio_name
 from contrica.experiments import EXPERIMENTS
 from contrica.experiments import reproduce as run_experiments
-from contrica.files import Table, output_file, output_folder, read_table, write_table
+from contrica.files import output_file, output_folder, write_blocks, write_table
 from contrica.joint import JointProblem
 from contrica.metrics import pattern_cosines
-from contrica.projection import common_basis, estimate_of_rows, project_cumulants, project_rows
+from contrica.projection import common_basis, estimate_of_rows, project_cumulants, rows_in
 from contrica.ranks import (
     Ranks,
     algorithm_identifiable,
@@ -38,7 +40,8 @@ from contrica.ranks import (
 )
 from contrica.selection import RankChoice, choose_by_significance
 from contrica.significance import RowGroups
-from contrica.validation import check_same_features, generator
+from contrica.stores import computed, open_dask, open_rows
+from contrica.validation import check_finite, check_same_features, generator
 
 try:
     import typer
@@ -55,15 +58,21 @@ app = typer.Typer(
 )
 out, err = Console(), Console(stderr=True)
 
+# Rows of each dataset that a scatter shows; more make a blot, and a large file.
+MOST_DRAWN = 20_000
+# Seconds that a scheduler has to answer.
+PATIENCE = 10
+
 Foreground = Annotated[
-    Path,
+    str,
     typer.Argument(
-        help="Foreground: csv, tsv, npy or npz. Rows are samples; a first column with text, or "
-        "without a heading, names them."
+        help="Foreground: csv, tsv, npy, npz, h5, h5ad, zarr or parquet; of parquet also a folder, or "
+        "a quoted pattern such as 'fore/*.parquet'. Rows are samples; in text files a first column "
+        "with text, or without a heading, names them."
     ),
 ]
 BackgroundFiles = Annotated[
-    list[Path],
+    list[str],
     typer.Option(
         "--background", "-b", help="Background, same columns. Once for each, if there are several."
     ),
@@ -72,11 +81,24 @@ BackgroundKeys = Annotated[
     list[str] | None,
     typer.Option(
         "--background-key",
-        help="Array of a background npz with several. Once for all backgrounds, or once for each.",
+        help="As --key, of a background. Once for all backgrounds, or once for each.",
     ),
 ]
-Key = Annotated[str | None, typer.Option(help="Array of a foreground npz with several.")]
-BackgroundKey = Annotated[str | None, typer.Option(help="Array of a background npz with several.")]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        help="Array of a foreground npz, h5 or zarr with several; of AnnData files 'layers/counts', "
+        "say, where X is not meant."
+    ),
+]
+BackgroundKey = Annotated[str | None, typer.Option(help="As --key, of the background.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a dask scheduler, such as tcp://host:8786, whose workers read the rows: "
+        "parquet or zarr where all of them see it, also by URL (s3://…)."
+    ),
+]
 Header = Annotated[
     bool | None,
     typer.Option(
@@ -112,7 +134,7 @@ def _plain_errors(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
-        except (ValueError, OSError, ImportError) as error:
+        except (ValueError, OSError, ImportError, MemoryError) as error:
             _say("[bold red]error:[/]", str(error))
             raise typer.Exit(2) from error
 
@@ -132,6 +154,8 @@ _OPTIONS = {
     "cumulant": "--cumulant",
     "projection": "--projection",
     "methods": "--methods",
+    "memory_limit": "--memory-limit",
+    "device": "--device",
     "X": "the foreground",
 }
 
@@ -205,35 +229,109 @@ def _n_pcs(text: str) -> int | str | None:
         ) from None
 
 
-def _read_pair(
-    foreground: Path,
-    background: Path,
-    keys: tuple[str | None, str | None],
-    header: bool | None,
-) -> tuple[Table, Table]:
-    fore = read_table(foreground, keys[0], header=header)
-    back = read_table(background, keys[1], header=header)
-    bare = header is None and fore.columns is None and back.columns is None
-    if bare and foreground != background and np.array_equal(fore.values[0], back.values[0]):
+@contextmanager
+def _cluster(address: str | None) -> Iterator[bool]:
+    """A client of the scheduler, if there is to be one, for as long as the command runs."""
+    if address is None:
+        yield False
+        return
+    try:
+        from distributed import Client, KilledWorker
+        from distributed.comm import CommClosedError
+    except ImportError as error:
+        raise ImportError(
+            f"--scheduler needs {error.name}: pip install 'contrica[cluster]'"
+        ) from error
+    with _quiet("distributed", "distributed.client", "distributed.core", "distributed.comm"):
+        try:
+            client = Client(address, timeout=PATIENCE)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise ValueError(
+                f"no dask scheduler answered at {address} within {PATIENCE} s ({error}). Start one "
+                "with 'dask scheduler', and give the address that it prints."
+            ) from error
+        try:
+            if not client.nthreads():
+                _say("note:", f"the scheduler at {address} has no workers yet; waiting for some.")
+            yield True
+        except Exception as error:
+            gone = (ClusterLostError, KilledWorker, CancelledError, CommClosedError, TimeoutError)
+            if client.status == "running" and not isinstance(error, gone):
+                raise  # not the cluster's fault
+            raise ValueError(
+                f"the cluster at {address} was lost on the way ({type(error).__name__}). See that its "
+                "scheduler and workers run and have memory enough for a partition of the rows each, "
+                "and run this again."
+            ) from error
+        finally:
+            client.close(timeout=PATIENCE)
+
+
+@contextmanager
+def _quiet(*names: str) -> Iterator[None]:
+    """Loggers that say nothing: what they would say, we do."""
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for each, level in zip(loggers, levels, strict=True):
+            each.setLevel(level)
+
+
+class _Data(NamedTuple):
+    """A dataset of the command line: rows, of which a table is an array, and what names came along."""
+
+    values: Any
+    columns: np.ndarray | None
+    rows: Any
+    # the rows as a dask array, where a cluster reads them
+    shared: Any = None
+
+
+def _read(path: str, key: str | None, header: bool | None = None, *, shared: bool = False) -> _Data:
+    if shared:
+        opened = open_dask(path, key)
+        array = opened.rows
+        if hasattr(array, "to_dask_array"):
+            array = array.to_dask_array(lengths=True)
+        array = array.rechunk({1: -1})  # whole rows
+        values = as_rows(array, path)
+    else:
+        opened = open_rows(path, key, header=header)
+        array, values = None, as_rows(opened.rows, path)
+    if isinstance(values, Rows):
+        values.columns = opened.columns  # type: ignore[attr-defined]
+    return _Data(values, opened.columns, opened.row_names, array)
+
+
+def _compare(foreground: str, fore: _Data, background: str, back: _Data, bare: bool) -> None:
+    """Refuse a pair over other variables, or whose first lines look like a header."""
+    bare &= fore.columns is None and back.columns is None and foreground != background
+    tables = isinstance(fore.values, np.ndarray) and isinstance(back.values, np.ndarray)
+    if bare and tables and np.array_equal(fore.values[0], back.values[0]):
         raise ValueError(
             f"the first lines of {foreground} and {background} are the same numbers. Pass --header if "
             "they name the columns, or --no-header if they are samples."
         )
     check_same_features(
         *(fore.columns, back.columns, fore.values.shape[1], back.values.shape[1]),
-        name=str(foreground),
-        other=str(background),
+        name=foreground,
+        other=background,
     )
-    return fore, back
 
 
 def _read_all(
-    foreground: Path,
-    backgrounds: Sequence[Path],
+    foreground: str,
+    backgrounds: Sequence[str],
     key: str | None,
-    background_keys: Sequence[str] | None,
+    background_keys: Sequence[str | None] | None,
     header: bool | None,
-) -> tuple[Table, list[Table]]:
+    *,
+    shared: bool = False,
+) -> tuple[_Data, list[_Data]]:
     """The foreground and every background, each compared with it."""
     keys: list[str | None] = list(background_keys or ())
     if len(keys) < 2:
@@ -243,20 +341,21 @@ def _read_all(
             f"{len(keys)} keys came for {len(backgrounds)} backgrounds. Give --background-key once, or "
             "once for each."
         )
-    pairs = [
-        _read_pair(foreground, path, (key, own), header)
-        for path, own in zip(backgrounds, keys, strict=True)
-    ]
-    return pairs[0][0], [back for _, back in pairs]
+    fore, backs = _read(foreground, key, header, shared=shared), []
+    for path, own in zip(backgrounds, keys, strict=True):
+        back = _read(path, own, header, shared=shared)
+        _compare(foreground, fore, path, back, header is None)
+        backs.append(back)
+    return fore, backs
 
 
-def _backgrounds(tables: Sequence[Table]) -> Any:
+def _backgrounds(tables: Sequence[_Data]) -> Any:
     """What fit takes: one background as it is, several as a list."""
     arrays = [_named(table) for table in tables]
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-def _rows_read(fore: Table, backs: Sequence[Table]) -> str:
+def _rows_read(fore: _Data, backs: Sequence[_Data]) -> str:
     counts = " + ".join(str(len(back.values)) for back in backs)
     return (
         f"read {len(fore.values)} foreground and {counts} background rows of "
@@ -270,7 +369,9 @@ class _NamedArray(np.ndarray):
     columns: np.ndarray | None = None
 
 
-def _named(table: Table) -> np.ndarray:
+def _named(table: _Data) -> Any:
+    if isinstance(table.values, Rows):
+        return table.values
     array = table.values.view(_NamedArray)
     array.columns = table.columns
     return array
@@ -280,7 +381,7 @@ def _names(columns: np.ndarray | None, n_features: int) -> list[str]:
     return [f"x{i}" for i in range(n_features)] if columns is None else [str(c) for c in columns]
 
 
-def _row_names(table: Table) -> tuple[Iterable[Any], str]:
+def _row_names(table: _Data) -> tuple[Iterable[Any], str]:
     """Row names and their heading; bare numbers have none, so that they are read as an index."""
     return (range(len(table.values)), "") if table.rows is None else (table.rows, "sample")
 
@@ -341,34 +442,102 @@ def _marked_ranks(model: ContrastiveICA | ProportionalContrastiveICA) -> Ranks |
     return None if choice is None else Ranks(choice.n_background, choice.n_foreground)
 
 
+def _scores(model: Any, data: _Data) -> Iterator[np.ndarray]:
+    """Scores of the rows, block by block: those of a table at once, shared ones by the workers."""
+    if isinstance(data.values, np.ndarray):
+        yield model.transform(data.values)
+        return
+    blocks: Iterator[np.ndarray]
+    if data.shared is None:
+        blocks = (model.transform(piece) for piece in data.values.pieces())
+    else:
+        sizes = (data.shared.chunks[0], (len(model.components_),))
+        scores = data.shared.map_blocks(
+            model.transform, chunks=sizes, dtype=np.float64, meta=np.empty((0, 0))
+        )
+        blocks = computed(scores.to_delayed().ravel())
+    start = 0
+    for block in blocks:
+        bad = ~np.isfinite(block).all(axis=1)
+        if bad.any():
+            raise ValueError(
+                f"row {start + int(bad.argmax()) + 1} has no scores: it contains NaN or infinity. Fill "
+                "missing values in, or leave such rows out."
+            )
+        yield block
+        start += len(block)
+
+
+class _Sample:
+    """The scores that a scatter shows: all, or a random choice of so many rows."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+        self.rows = np.arange(min(n_rows, MOST_DRAWN))
+        if n_rows > MOST_DRAWN:
+            self.rows = np.sort(generator(0).choice(n_rows, MOST_DRAWN, replace=False))
+        self._parts: list[np.ndarray] = []
+
+    def of(self, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        """The blocks, unchanged; rows of the sample are kept as they go by."""
+        start = 0
+        for block in blocks:
+            first, last = np.searchsorted(self.rows, [start, start + len(block)])
+            self._parts.append(block[self.rows[first:last] - start])
+            start += len(block)
+            yield block
+
+    def scores(self) -> np.ndarray:
+        return np.vstack(self._parts)
+
+
 def _write_fit(
     folder: Path,
     model: ContrastiveICA | ProportionalContrastiveICA,
-    fore: Table,
-    backs: Sequence[Table],
+    fore: _Data,
+    backs: Sequence[_Data],
+    labels: np.ndarray | None = None,
     **scatter_options: Any,
-) -> None:
-    """The files of one fit: patterns, scores, model and figures.
+) -> list[str]:
+    """The files of one fit: patterns, scores, model and figures; returns what is to be said of them.
 
     Several backgrounds are pooled in the scree, and drawn together in the scatter.
     """
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_  # compared before; blocks have none to compare again
     names = _names(fore.columns, fore.values.shape[1])
     patterns = [f"pattern_{i + 1}" for i in range(len(model.components_))]
-    scores = model.transform(fore.values)
     write_table(folder / "patterns.csv", model.components_.T, patterns, names, "variable")
-    write_table(folder / "scores.csv", scores, patterns, *_row_names(fore))
+    shown, *beneath = (_Sample(len(part.values)) for part in (fore, *backs))
+    blocks = shown.of(_scores(model, fore))
+    write_blocks(folder / "scores.csv", blocks, patterns, *_row_names(fore))
     first, *others = (
         project_cumulants(part.values, model.basis_, model.cumulant)  # type: ignore[arg-type]
         for part in (fore, *backs)
     )
     figure = plots.scree(scree(first, pooled(others)), _marked_ranks(model)).figure
     _savefig(figure, folder / "scree.png")
-    beneath = np.vstack([model.transform(back.values) for back in backs])
-    axes = plots.scatter(scores, background=beneath, **scatter_options)
+    for sample, back in zip(beneath, backs, strict=True):
+        for _ in sample.of(_scores(model, back)):
+            pass  # the sample keeps what it needs
+    axes = plots.scatter(
+        shown.scores(),
+        None if labels is None else labels[shown.rows],
+        background=np.vstack([sample.scores() for sample in beneath]),
+        **scatter_options,
+    )
+    notes = []
+    if any(sample.n_rows > MOST_DRAWN for sample in (shown, *beneath)):
+        drawn = sum(sample.rows.size for sample in beneath)
+        total = sum(sample.n_rows for sample in beneath)
+        said = f"{shown.rows.size} of {shown.n_rows} foreground, {drawn} of {total} background rows"
+        axes.set_title(said, fontsize=8)
+        notes.append(f"scatter.png shows a random choice: {said}")
     _savefig(axes.figure, folder / "scatter.png")
     if fore.columns is not None:
         model.feature_names_in_ = fore.columns.astype(object)
     save(model, folder / "model.npz")
+    return notes
 
 
 def _savefig(figure: Any, path: Path) -> None:
@@ -423,13 +592,28 @@ def fit(
     key: Key = None,
     background_key: BackgroundKeys = None,
     header: Header = None,
+    scheduler: Scheduler = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            help="Most memory that the fit takes, such as 2GB or 500MB.",
+            show_default="a quarter of what is free",
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Where sums over rows are computed: 'cpu' or 'cuda'.", show_default="cpu"
+        ),
+    ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Find the patterns of FOREGROUND that the background does not have.
 
     Writes patterns.csv, scores.csv, model.npz, scree.png and scatter.png to the output folder.
     Several backgrounds share their patterns, each with weights of its own; the scree pools them, and
-    the scatter draws them together.
+    the scatter draws them together, at most 20 000 rows of each. Files other than csv, tsv and npz are
+    read block by block and may be larger than the memory.
     """
     if background_scale is not None and not proportional:
         raise ValueError("--background-scale needs --proportional. Add that, or drop the scale.")
@@ -444,18 +628,27 @@ def fit(
         "projection": projection,
         "random_state": seed,
     }
+    if memory_limit is not None:
+        options["memory_limit"] = memory_limit
+    if device is not None:
+        options["device"] = device
     if proportional:
         model: Any = ProportionalContrastiveICA(
             components, background_scale=background_scale, **options
         )
     else:
         model = ContrastiveICA(components, solver=solver, **options)
-    with output_folder(output, overwrite=overwrite) as folder, _progress("reading"):
-        fore, backs = _read_all(foreground, background, key, background_key, header)
+    with (
+        output_folder(output, overwrite=overwrite) as folder,
+        _progress("reading"),
+        _cluster(scheduler) as shared,
+    ):
+        fore, backs = _read_all(foreground, background, key, background_key, header, shared=shared)
         model.fit(_named(fore), background=_backgrounds(backs))
-        _write_fit(folder, model, fore, backs)
+        logging.getLogger("contrica").info("writing")
+        notes = _write_fit(folder, model, fore, backs)
     out.print(_rows_read(fore, backs), highlight=False)
-    _print_fit(model, _names(fore.columns, fore.values.shape[1]))
+    _print_fit(model, _names(fore.columns, fore.values.shape[1]), *notes)
     out.print(f"written to {output}", highlight=False)
 
 
@@ -463,29 +656,39 @@ def fit(
 @_plain_errors
 def transform(
     model: Annotated[Path, typer.Argument(help="model.npz, as written by fit.")],
-    data: Annotated[Path, typer.Argument(help="Rows to score, same columns as the foreground.")],
+    data: Annotated[
+        str, typer.Argument(help="Rows to score, same columns as the foreground; files as for fit.")
+    ],
     output: Annotated[Path, typer.Option("--out", "-o", help="csv file to write.")],
-    key: Annotated[str | None, typer.Option(help="Array of an npz with several.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Array of an npz, h5 or zarr with several, as for fit.")
+    ] = None,
     header: Header = None,
+    scheduler: Scheduler = None,
     overwrite: OverwriteFile = False,
 ) -> None:
-    """Score new rows, or the background's, with a fitted model."""
-    with _progress("reading"):
+    """Score new rows, or the background's, with a fitted model.
+
+    Files other than csv, tsv and npz are read, and their scores written, block by block.
+    """
+    with (
+        output_file(output, overwrite=overwrite) as temporary,
+        _progress("reading"),
+        _cluster(scheduler) as shared,
+    ):
         fitted = load(model)
-        table = read_table(data, key, header=header)
+        table = _read(data, key, header, shared=shared)
         names = getattr(fitted, "feature_names_in_", None)
         check_same_features(
             *(names, table.columns, fitted.n_features_in_, table.values.shape[1]),
             name=f"the foreground of {model}",
-            other=str(data),
+            other=data,
         )
         if names is not None:
             del fitted.feature_names_in_  # compared above; an array has none to compare again
-        scores = fitted.transform(table.values)
-    columns = [f"pattern_{i + 1}" for i in range(scores.shape[1])]
-    with output_file(output, overwrite=overwrite) as temporary:
-        write_table(temporary, scores, columns, *_row_names(table))
-    out.print(f"{len(scores)} rows scored on {scores.shape[1]} patterns, written to {output}")
+        columns = [f"pattern_{i + 1}" for i in range(len(fitted.components_))]
+        write_blocks(temporary, _scores(fitted, table), columns, *_row_names(table))
+    out.print(f"{len(table.values)} rows scored on {len(columns)} patterns, written to {output}")
 
 
 def _significant(choice: RankChoice) -> Iterator[str]:
@@ -514,6 +717,7 @@ def ranks(
     key: Key = None,
     background_key: BackgroundKeys = None,
     header: Header = None,
+    scheduler: Scheduler = None,
     overwrite: OverwriteFile = False,
 ) -> None:
     """Show the eigenvalues of both flattened cumulants, two choices of r and l, and what is unique.
@@ -523,12 +727,15 @@ def ranks(
     """
     if output is not None and output.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"{output} is no figure file. Let its name end in .png, .pdf or .svg.")
-    with _progress("reading"):
-        fore, backs = _read_all(foreground, background, key, background_key, header)
+    with _progress("reading"), _cluster(scheduler) as shared:
+        fore, backs = _read_all(foreground, background, key, background_key, header, shared=shared)
         tables = [fore, *backs]
+        for name, part in zip((foreground, *background), tables, strict=True):
+            if isinstance(part.values, Rows):  # of a table it was seen when it was read
+                check_finite(column_summary(part.values), name)
         basis = common_basis([part.values for part in tables], _n_pcs(n_pcs))
         estimate: Any = cumulant
-        rows = [project_rows(part.values, basis, estimate) for part in tables]
+        rows = [rows_in(part.values, basis, estimate) for part in tables]
         first, *others = (cumulants(part, estimate_of_rows(estimate)) for part in rows)
         values = scree(first, pooled(others))
         chosen = choose_ranks(first, pooled(others))
@@ -581,7 +788,7 @@ def demo(
     ):
         data = load_digits_on_photos()
         pixels = np.array([f"pixel_{i // 8}_{i % 8}" for i in range(64)])
-        fore, back = Table(data.foreground, pixels, None), Table(data.background, pixels, None)
+        fore, back = _Data(data.foreground, pixels, None), _Data(data.background, pixels, None)
         model = ContrastiveICA(2, random_state=seed)
         model.fit(fore.values, background=back.values)
         _write_fit(folder, model, fore, [back], labels=data.labels, label_names=data.label_names)
@@ -675,7 +882,7 @@ def _print_comparison(comparison: Comparison) -> None:
         out.print(note, highlight=False, markup=False)
 
 
-def _write_comparison(folder: Path, comparison: Comparison, fore: Table) -> None:
+def _write_comparison(folder: Path, comparison: Comparison, fore: _Data) -> None:
     columns, rows = comparison.table()
     cells = np.empty((len(rows), len(columns) - 1), dtype=object)
     cells[:] = [row[1:] for row in rows]
@@ -698,38 +905,42 @@ def _write_comparison(folder: Path, comparison: Comparison, fore: Table) -> None
 
 
 def _comparison_data(
-    foreground: Path | None,
-    background: Path | None,
+    foreground: str | None,
+    background: str | None,
     labels: Path | None,
     keys: tuple[str | None, str | None],
     header: bool | None,
-) -> tuple[Table, Table, np.ndarray | None]:
+) -> tuple[_Data, _Data, np.ndarray | None]:
     if foreground is None or background is None:
         raise ValueError(
             "a comparison needs data. Give FOREGROUND and --background, or --demo for the embedded "
             "digits on photographs."
         )
-    fore, back = _read_pair(foreground, background, keys, header)
+    fore, (back,) = _read_all(foreground, [background], keys[0], [keys[1]], header)
     if labels is None:
         return fore, back, None
-    return fore, back, read_labels(labels, len(fore.values), fore.rows)
+    names = None if fore.rows is None else np.asarray(fore.rows)
+    return fore, back, read_labels(labels, len(fore.values), names)
 
 
-def _demo_data() -> tuple[Table, Table, np.ndarray]:
+def _demo_data() -> tuple[_Data, _Data, np.ndarray]:
     data = load_digits_on_photos()
     groups = np.array(data.label_names)[data.labels]
-    return Table(data.foreground, None, None), Table(data.background, None, None), groups
+    return _Data(data.foreground, None, None), _Data(data.background, None, None), groups
 
 
 @app.command()
 @_plain_errors
 def compare(
     foreground: Annotated[
-        Path | None,
-        typer.Argument(help="Foreground, as for fit: csv, tsv, npy or npz.", show_default=False),
+        str | None,
+        typer.Argument(
+            help="Foreground, as for fit: csv, tsv, npy, npz, h5, h5ad, zarr or parquet.",
+            show_default=False,
+        ),
     ] = None,
     background: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option("--background", "-b", help="Background, same columns; one only."),
     ] = None,
     labels: Annotated[

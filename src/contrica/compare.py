@@ -294,7 +294,7 @@ def compare_methods(
     check_dataset(background, "background")
     _check_n_pcs(n_pcs, X)
     seed = _one_seed(random_state)
-    groups, names = (None, ()) if labels is None else _groups(labels, np.shape(X)[0])
+    groups, names = (None, ()) if labels is None else _groups(labels, _shape(X)[0])
     rows = None if groups is None else _silhouette_rows(groups, seed)
     results = []
     for i, key in enumerate(keys, start=1):
@@ -363,12 +363,16 @@ def _check_n_pcs(n_pcs: object, X: Any) -> None:
     if isinstance(n_pcs, str):
         check_choice("n_pcs", n_pcs, ("auto",))
         return
-    count, shape = check_count("n_pcs", n_pcs, least=2), np.shape(X)
+    count, shape = check_count("n_pcs", n_pcs, least=2), _shape(X)
     if len(shape) == 2 and count > shape[1]:
         raise ValueError(
             f"n_pcs={count} is more than the {shape[1]} variables there are. Lower it, or use "
             '"auto" for the paper\'s rule.'
         )
+
+
+def _shape(X: Any) -> tuple[int, ...]:
+    return tuple(X.shape) if hasattr(X, "shape") else np.shape(X)
 
 
 def _one_seed(random_state: Any) -> int:

@@ -12,7 +12,7 @@ __all__ = ["check_memory", "free_memory", "memory_budget", "readable_bytes"]
 SHARE = 1 / 4
 # Below this not even small fits fit.
 LEAST = 50 * 10**6
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def free_memory() -> int:
@@ -62,9 +62,11 @@ def memory_budget(limit: int | float | str | None = None) -> int:
     if limit is None:
         return max(int(SHARE * free_memory()), LEAST)
     if isinstance(limit, str):
-        read = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)i?b?\s*", limit.lower())
+        read = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)(i?)b?\s*", limit.lower())
         try:
-            number = float(read[1]) * _UNITS[read[2]] if read else None
+            number = (
+                float(read[1]) * (1024 if read[3] else 1000) ** _POWERS[read[2]] if read else None
+            )
         except ValueError:
             number = None
     else:

@@ -36,6 +36,7 @@ __all__ = [
     "estimate_of_rows",
     "project_cumulants",
     "project_rows",
+    "rows_in",
     "some_rows",
     "whitening",
 ]
@@ -174,6 +175,14 @@ def project_rows(
     return draw_in(seen) if estimate == "robust" else seen
 
 
+def rows_in(
+    rows: np.ndarray | Rows, basis: np.ndarray | None, estimate: RowEstimate = "plugin"
+) -> np.ndarray | Rows:
+    """As `project_rows`, made anew in each pass; only rows that are drawn in are held."""
+    check_choice("cumulant", estimate, CUMULANTS)
+    return project_rows(rows, basis, estimate) if estimate == "robust" else projected(rows, basis)
+
+
 def some_rows(rows: np.ndarray | Rows, basis: np.ndarray | None, most: int) -> np.ndarray:
     """`project_rows` of all rows, or of so many drawn at random, the same of every container.
 
@@ -220,8 +229,7 @@ def project_cumulants(
     -------
     Cumulants
     """
-    check_choice("cumulant", estimate, CUMULANTS)
-    seen = project_rows(rows, basis, estimate) if estimate == "robust" else projected(rows, basis)
+    seen = rows_in(rows, basis, estimate)
     return cumulants(seen, estimate_of_rows(estimate), memory_limit=memory_limit)
 
 

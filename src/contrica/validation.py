@@ -30,6 +30,7 @@ __all__ = [
     "check_rank",
     "check_same_features",
     "check_scale",
+    "check_scores",
     "check_symmetric_tensor",
     "check_variation",
     "check_width",
@@ -302,6 +303,16 @@ def warn_delicate(X: Any, background: Any, names: np.ndarray | None) -> None:
                 f"{name} has {rows} rows for {p} variables: patterns follow so few rows closely. "
                 "More rows, or fewer principal components (n_pcs), make the fit steadier."
             )
+
+
+def check_scores(scores: np.ndarray) -> None:
+    """Refuse rows without scores, of which not all entries were numbers."""
+    bad = ~np.isfinite(scores).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"X contains NaN or infinity, first in row {int(bad.argmax())}. Fill missing values in, or "
+            "leave such rows out."
+        )
 
 
 def check_covariance_rank(

@@ -52,6 +52,7 @@ from contrica.validation import (
     check_rank,
     check_same_features,
     check_scale,
+    check_scores,
     check_variation,
     warn_delicate,
     warn_user,
@@ -273,7 +274,9 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             offset = self.mean_ @ self._axes.T
             if is_tensor(X):
                 return tensor_times(X, self._axes.T, offset)
-            return rows_times(rows, self._axes.T) - offset
+            scores = rows_times(rows, self._axes.T) - offset
+            check_scores(scores)
+            return scores
         rows = validate_data(self, rows, dtype=np.float64, reset=False)
         return (rows - self.mean_) @ self._axes.T
 

@@ -1,0 +1,187 @@
+"""The same code on arrays of numpy, torch and the array API's own; on a GPU where there is one."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import contrica.blocks
+from contrica import ContrastiveICA, ProportionalContrastiveICA
+from contrica.blocks import (
+    as_rows,
+    chosen_rows,
+    column_summary,
+    gram_times,
+    iterate_blocks,
+    on_device,
+    projected,
+    rows_times,
+    to_numpy,
+)
+from contrica.cumulants import CumulantOperator, Moments, cumulants
+from contrica.projection import common_basis
+
+
+def strict(X):
+    return pytest.importorskip("array_api_strict").asarray(X)
+
+
+def torch_on(device):
+    def make(X):
+        torch = pytest.importorskip("torch")
+        if device == "cuda" and not torch.cuda.is_available():
+            pytest.skip("torch sees no GPU")
+        return torch.as_tensor(X).to(device)
+
+    return make
+
+
+def cupy(X):
+    module = pytest.importorskip("cupy")
+    try:
+        return module.asarray(X)
+    except module.cuda.runtime.CUDARuntimeError:
+        pytest.skip("cupy sees no GPU")
+
+
+KINDS = {
+    "array-api-strict": strict,
+    "torch": torch_on("cpu"),
+    "torch cuda": torch_on("cuda"),
+    "cupy": cupy,
+}
+
+
+@pytest.fixture(params=KINDS)
+def make(request):
+    pytest.importorskip("array_api_compat")
+    return KINDS[request.param]
+
+
+@pytest.fixture(scope="module")
+def pair():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((8, 8))
+    X, Y = (rng.laplace(size=(n, 8)) @ A for n in (1500, 1200))
+    X += 3 * rng.choice([-1, 1], (1500, 1)) * rng.standard_normal(8)
+    return X, Y
+
+
+def test_sums_of_tensors_are_those_of_arrays(make, pair):
+    X = pair[0]
+    rows = as_rows(make(X))
+    assert rows.shape == X.shape
+    block = next(iterate_blocks(rows, 100))
+    assert type(block) is type(make(X[:1]))  # where it was
+    assert_allclose(np.vstack([to_numpy(part) for part in iterate_blocks(rows, 700)]), X)
+    for one, two in zip(column_summary(rows), column_summary(X), strict=True):
+        assert_allclose(one, two, rtol=1e-10)
+    M = pair[1][:8, :3].copy()
+    assert_allclose(rows_times(rows, M), X @ M, rtol=1e-10)
+    assert_allclose(gram_times(rows, M), X.T @ X @ M, rtol=1e-10)
+    assert_allclose(chosen_rows(rows, np.array([3, 1400])), X[[3, 1400]])
+    for found, expected in ((rows, X), (projected(rows, M), X @ M)):
+        one, two = cumulants(found), cumulants(expected)
+        assert_allclose(one.mean, two.mean, rtol=1e-10, atol=1e-12)
+        assert_allclose(one.covariance, two.covariance, rtol=1e-10)
+        scale = np.abs(two.fourth.flatten()).max()
+        assert_allclose(one.fourth.flatten(), two.fourth.flatten(), atol=1e-9 * scale)
+
+
+def test_contractions_of_tensors_are_those_of_arrays(make, pair):
+    X = pair[0]
+    one, two = CumulantOperator(as_rows(make(X))), CumulantOperator(X)
+    rng = np.random.default_rng(1)
+    V = rng.standard_normal((3, 8, 8))
+    V = V + V.transpose(0, 2, 1)
+    U = rng.standard_normal((8, 4))
+    assert_allclose(one.apply(V), two.apply(V), rtol=1e-9)
+    assert_allclose(one.apply_vectors(U), two.apply_vectors(U), rtol=1e-9)
+    assert_allclose(one.squared_norm(), two.squared_norm(), rtol=1e-9)
+
+
+def test_axes_of_tensors_are_those_of_arrays(make, pair):
+    found = common_basis([as_rows(make(part)) for part in pair], 4)
+    assert_allclose(found, common_basis(pair, 4), atol=1e-9)
+
+
+@pytest.mark.parametrize("method", [ContrastiveICA, ProportionalContrastiveICA])
+def test_a_fit_of_tensors_is_that_of_arrays(method, make, pair):
+    X, Y = pair
+    expected = method(2, random_state=0).fit(X, background=Y)
+    held = make(X)
+    model = method(2, random_state=0).fit(held, background=make(Y))
+    assert isinstance(model.components_, np.ndarray)
+    assert_allclose(model.components_, expected.components_, atol=1e-6)
+    scores = model.transform(held)
+    assert type(scores) is type(held)
+    assert getattr(scores, "device", None) == getattr(held, "device", None)
+    assert_allclose(to_numpy(scores), expected.transform(X), atol=1e-6)
+
+
+def test_tensors_of_single_precision_and_of_whole_numbers(pair):
+    torch = pytest.importorskip("torch")
+    X, Y = (np.round(part) for part in pair)
+    expected = ContrastiveICA(1, random_state=0).fit(X, background=Y)
+    for dtype in (torch.float32, torch.int16):
+        held = [torch.as_tensor(part).to(dtype) for part in (X, Y)]
+        model = ContrastiveICA(1, random_state=0).fit(held[0], background=held[1])
+        assert_allclose(model.components_, expected.components_, atol=1e-6)
+        scores = model.transform(held[0])
+        assert scores.dtype == (torch.float64 if dtype == torch.int16 else torch.float32)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("share", [0.5, 0.0], ids=["held there", "moved block by block"])
+def test_numpy_rows_are_moved_to_a_device(device, share, pair, monkeypatch):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("array_api_compat")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("torch sees no GPU")
+    monkeypatch.setattr(contrica.blocks, "DEVICE_SHARE", share)
+    where = "cpu:0" if device == "cpu" else device  # not the plain "cpu", which stays with numpy
+    moved = on_device(pair[0], where)
+    assert isinstance(next(iterate_blocks(moved, 50)), torch.Tensor)
+    X, Y = pair
+    expected = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    model = ContrastiveICA(2, random_state=0, device=where).fit(X, background=Y)
+    assert_allclose(model.components_, expected.components_, atol=1e-6)
+    assert isinstance(model.transform(X), np.ndarray)
+
+
+@pytest.mark.parametrize("device", [None, "cpu:0", "cuda"])
+def test_single_precision_keeps_four_digits(device, pair):
+    if device is not None:
+        torch = pytest.importorskip("torch")
+        if device == "cuda" and not torch.cuda.is_available():
+            pytest.skip("torch sees no GPU")
+    X, Y = pair
+    expected = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    model = ContrastiveICA(2, random_state=0, device=device, dtype="float32").fit(X, background=Y)
+    assert_allclose(model.components_, expected.components_, atol=1e-4)
+    assert np.abs(model.components_ - expected.components_).max() > 1e-12  # it was single indeed
+    rows = on_device(X, device, "float32")
+    one, two = cumulants(rows).fourth.flatten(), cumulants(X).fourth.flatten()
+    assert np.abs(one - two).max() < 1e-5 * np.abs(two).max()
+
+
+def test_what_is_not_there_is_said(pair, monkeypatch):
+    X, Y = pair
+    with pytest.raises(ValueError, match="dtype='half'"):
+        ContrastiveICA(2, dtype="half").fit(X, background=Y)
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        with pytest.raises(
+            ValueError, match="device='cuda' cannot be used.*device=None for the CPU"
+        ):
+            ContrastiveICA(2, device="cuda").fit(X, background=Y)
+    with pytest.raises(ValueError, match="device='abacus' cannot be used"):
+        ContrastiveICA(2, device="abacus").fit(X, background=Y)
+    with pytest.raises(ValueError, match="X has 3 dimensions"):
+        ContrastiveICA(2).fit(torch.zeros((2, 3, 4)), background=Y)
+    monkeypatch.setattr(contrica.blocks, "_torch", lambda: None)
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    with pytest.raises(ImportError, match=r"needs torch or cupy: pip install"):
+        ContrastiveICA(2, device="cuda").fit(X, background=Y)
+    monkeypatch.setitem(__import__("sys").modules, "array_api_compat", None)
+    with pytest.raises(ImportError, match=r"array-api-compat: pip install 'contrica\[gpu\]'"):
+        Moments(8).update(torch.as_tensor(X))
