@@ -56,6 +56,8 @@ Storage = Literal["auto", "packed", "matrix-free"]
 
 # Widest data whose flattening is written out by default, 204 MB of it.
 MAX_PACKED_FEATURES = 100
+# Rows that are expanded at a time, at least.
+DEEPEST = 2048
 # Flattenings that a fit holds at a time: of both datasets, of the rest, and what eigenvectors take.
 WORKING_COPIES = 10
 # The Gram matrix of the moments is filled in so many panels where there is no BLAS to do one triangle.
@@ -194,7 +196,7 @@ class Moments:
         check_width(X.shape[1], self.n_features, "X")
         expanded = None
         if isinstance(X, np.ndarray | Rows):
-            for block in iterate_blocks(X, n_rows or block_rows(self._size, X)):
+            for block in iterate_blocks(X, n_rows or expanded_rows(self.n_features, X)):
                 expanded = self._add_block(block, expanded)
         else:  # a block of another kind of array, as it stands
             self._add_block(X, expanded)
@@ -325,6 +327,11 @@ class Moments:
     def _mean(self) -> np.ndarray:
         sums = np.concatenate([to_numpy(panel[:, 0]) for panel in self._panels])
         return self._shift + sums[1 : 1 + self.n_features] / self.n_samples
+
+
+def expanded_rows(n_features: int, X: Any) -> int:
+    """Rows of X to expand at a time: with too few an update would wait for the Gram matrix."""
+    return max(block_rows(1 + n_features + n_packed(n_features), X), DEEPEST)
 
 
 def _write_product(out: Any, left: Any, right: Any) -> None:
@@ -597,7 +604,7 @@ def cumulants(
     if storage == "auto":
         storage = "packed" if fits_packed(p, memory_limit) else "matrix-free"
     if storage == "packed":
-        n_rows = n_rows or block_rows(1 + p + n_packed(p), X)
+        n_rows = n_rows or expanded_rows(p, X)
         found: Moments = accumulate(X, partial(Moments, p), n_rows)
         return found.cumulants(estimate)
     operator = CumulantOperator(X, estimate, n_rows=n_rows)
