@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from contrica.validation import check_count, check_scale
 
@@ -153,17 +154,19 @@ def farthest_from_gaussian(
         some = whitened[np.random.default_rng(0).choice(n, SEARCH_ROWS, replace=False)]
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
     starts += [] if start is None else [start]
-    few, rows = _Rows(some), _Rows(whitened)
-    tried = [_ascend(few, each, lopsided, max_iter, max(tol, 1e-3)) for each in starts]
-    tried.sort(key=lambda found: -rows.value(found.matrix, lopsided))
-    ends: list[Rotation] = []
-    followed: list[np.ndarray] = []
-    for each in tried[:FINALISTS]:
-        if any(_same_sources(each.matrix, other) for other in followed):
-            continue  # they lead to one maximum
-        followed.append(each.matrix)
-        last = _ascend(rows, each.matrix, lopsided, max_iter, tol)
-        ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
+    # products of blocks are small: threads would wait for one another
+    with threadpool_limits(1, "blas"):
+        few, rows = _Rows(some), _Rows(whitened)
+        tried = [_ascend(few, each, lopsided, max_iter, max(tol, 1e-3)) for each in starts]
+        tried.sort(key=lambda found: -rows.value(found.matrix, lopsided))
+        ends: list[Rotation] = []
+        followed: list[np.ndarray] = []
+        for each in tried[:FINALISTS]:
+            if any(_same_sources(each.matrix, other) for other in followed):
+                continue  # they lead to one maximum
+            followed.append(each.matrix)
+            last = _ascend(rows, each.matrix, lopsided, max_iter, tol)
+            ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
     return max(ends, key=lambda found: found.negentropy)
 
 

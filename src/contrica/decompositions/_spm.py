@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica.decompositions._result import Decomposition, canonical
@@ -37,6 +38,8 @@ POWER_STEPS = 60
 # maximiser, are merged.
 MERGE_EVERY = 15
 NEAR_COSINE = 0.99
+# A Newton step shorter than this, towards a maximiser, needs no other to compare with.
+SHORT_STEP = 0.1
 # Batches of starts in one round at most, and how many in a row must bring nothing new to end it.
 MAX_BATCHES = 8
 QUIET_BATCHES = 2
@@ -115,7 +118,7 @@ def spm(
     rank = pairs.values.size
     n_starts = _default_starts(pairs) if n_starts is None else check_count("n_starts", n_starts)
 
-    whole = _Subspace(pairs.vectors)
+    whole = _Subspace(pairs.matrices())
     vectors = np.empty((operator.n_features, 0))
     inexact, n_empty, n_iter, last_step = False, 0, 0, 0.0
     while vectors.shape[1] < rank and n_empty < 2 * MAX_EMPTY_ROUNDS:
@@ -178,13 +181,13 @@ def _deflated(pairs: Eigenpairs, vectors: np.ndarray) -> _Subspace:
     For an exact tensor ``A_iᵀ M⁺ A_j = δ_ij / λ_i``, so what remains is the span of the others.
     """
     if vectors.shape[1] == 0:
-        return _Subspace(pairs.vectors)
+        return _Subspace(pairs.matrices())
     normals = (pairs.vectors.T @ svec_outer(vectors)) / pairs.values[:, None]
     normals /= np.linalg.norm(normals, axis=0)
     n_left = pairs.values.size - vectors.shape[1]
     # The trailing left singular vectors, so that exactly n_left directions remain.
     basis = np.linalg.svd(normals, full_matrices=True)[0][:, -n_left:]
-    return _Subspace(pairs.vectors @ basis)
+    return _Subspace(smat((pairs.vectors @ basis).T))
 
 
 class _Climb(NamedTuple):
@@ -211,71 +214,136 @@ class _Climb(NamedTuple):
         return _Climb(self.points[:, index], self.heights[index], self.steps[index], self.n_iter)
 
 
+class _View(NamedTuple):
+    """What f needs at unit points, given as rows: ``V_k x``, ``(n, r, p)``, and ``xᵀ V_k x``, ``(n, r)``."""
+
+    points: np.ndarray
+    images: np.ndarray
+    coordinates: np.ndarray
+
+    @property
+    def heights(self) -> np.ndarray:
+        return np.sum(self.coordinates**2, axis=1)
+
+    @property
+    def gradients(self) -> np.ndarray:
+        """Of f/4: ``P(x xᵀ) x``."""
+        return np.asarray((self.coordinates[:, None, :] @ self.images)[:, 0, :])
+
+    def take(self, which: np.ndarray) -> _View:
+        """Some of the points."""
+        return _View(self.points[which], self.images[which], self.coordinates[which])
+
+
 class _Subspace:
-    """``f(x) = ‖P(x xᵀ)‖²`` for the projection P on the span of orthonormal matrices ``V_k``."""
+    """``f(x) = Σ_k (xᵀ V_k x)²`` for symmetric matrices ``V_k``.
 
-    def __init__(self, basis: np.ndarray) -> None:
-        self.matrices = smat(basis.T)
+    For orthonormal ones it is ``‖P(x xᵀ)‖²`` with the projection P on their span.
 
-    def _images(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``V_k x``, shape ``(r, p, n)``, and the coordinates ``xᵀ V_k x`` of ``P(x xᵀ)``, ``(r, n)``."""
-        r, p = self.matrices.shape[:2]
-        images = (self.matrices.reshape(r * p, p) @ points).reshape(r, p, -1)
-        return images, np.einsum("kin,in->kn", images, points)
+    Parameters
+    ----------
+    matrices : ndarray of shape (r, p, p)
+    """
 
-    def heights(self, points: np.ndarray) -> np.ndarray:
-        return np.sum(self._images(points)[1] ** 2, axis=0)
+    def __init__(self, matrices: np.ndarray) -> None:
+        self.matrices = matrices
+
+    @property
+    def n_features(self) -> int:
+        return int(self.matrices.shape[1])
 
     def approach(self, points: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Power steps from all points together; those on one way, or on the way to a known one, merge."""
+        """Power steps from all points together; those on one way, or on the way to a known one, merge.
+
+        In single precision, twice as fast: they lead near a maximiser, Newton steps onto it.
+        """
+        single = _Subspace(self.matrices.astype(np.float32))
+        points = points.astype(np.float32)
         for step in range(1, POWER_STEPS + 1):
-            images, coordinates = self._images(points)
-            points = _unit(np.einsum("kin,kn->in", images, coordinates) + SHIFT * points)
+            here = single._look(np.ascontiguousarray(points.T))
+            points = _unit(here.gradients.T + np.float32(SHIFT) * points)
             if step % MERGE_EVERY == 0:
                 # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
                 points = points[:, _distinct(points, known, NEAR_COSINE)]
-        return points
+        return _unit(points.astype(float))
 
     def climb(self, points: np.ndarray, max_iter: int, tol: float) -> _Climb:
         """Newton steps from all points together until they are shorter than ``tol``."""
-        points = points.copy()
-        steps = np.full(points.shape[1], np.inf)
-        active = np.arange(points.shape[1])
+        ends = points.T.copy()
+        heights, steps = np.empty(len(ends)), np.full(len(ends), np.inf)
+        active, here = np.arange(len(ends)), self._look(ends)
         n_iter = 0
         while active.size and n_iter < max_iter:
-            points[:, active], steps[active] = self._newton_step(points[:, active])
-            active = active[steps[active] > tol]
+            here, lengths = self._newton_step(here)
+            ends[active], heights[active], steps[active] = here.points, here.heights, lengths
+            going = lengths > tol
+            if not going.all():
+                active, here = active[going], here.take(going)
             n_iter += 1
-        return _Climb(points, self.heights(points), steps, n_iter)
+        return _Climb(ends.T, heights, steps, n_iter)
 
-    def _newton_step(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One ascent step of ``φ = f/4`` on the sphere for every point.
+    def _look(self, points: np.ndarray) -> _View:
+        r, p = self.matrices.shape[:2]
+        images = (points @ self.matrices.reshape(r * p, p).T).reshape(-1, r, p)
+        return _View(points, images, (images @ points[:, :, None])[:, :, 0])
+
+    def _newton_step(self, here: _View) -> tuple[_View, np.ndarray]:
+        """One ascent step of ``φ = f/4`` on the sphere for every point, and its length.
 
         ``∇φ = P(xxᵀ)x`` and ``∇²φ = P(xxᵀ) + 2 Σ_k (V_k x)(V_k x)ᵀ``; on the sphere the Hessian is
-        ``Π ∇²φ Π − f I``. Curvatures enter by absolute value, so the step climbs at saddles too, and
-        the best of a few step lengths and the power step is taken.
+        ``Π ∇²φ Π − f I``. Curvatures enter by absolute value, so the step climbs at saddles too; where
+        all are negative, as near a maximiser, that is Newton's step itself, and a Cholesky factor gives
+        it.
         """
-        p = points.shape[0]
-        images, coordinates = self._images(points)
-        heights = np.sum(coordinates**2, axis=0)
-        gradient = np.einsum("kin,kn->in", images, coordinates)
-        images = np.ascontiguousarray(images.transpose(2, 1, 0))
-        hessian = np.tensordot(coordinates.T, self.matrices, 1) + 2 * images @ images.transpose(
-            0, 2, 1
-        )
-        tangent = np.eye(p) - points.T[:, :, None] * points.T[:, None, :]
-        hessian = tangent @ hessian @ tangent - heights[:, None, None] * np.eye(p)
-        curvatures, axes = np.linalg.eigh(hessian)
-        slopes = np.einsum("nij,in->nj", axes, gradient - heights * points)
-        step = np.einsum("nij,nj->in", axes, slopes / np.maximum(np.abs(curvatures), 1e-6))
-        lengths = np.linalg.norm(step, axis=0)
-        step *= np.minimum(1.0, 0.5 / np.maximum(lengths, 0.5))
-        candidates = [_unit(points + t * step) for t in (1.0, 0.3, 0.1)]
-        candidates.append(_unit(gradient + SHIFT * points))
-        reached = np.array([self.heights(candidate) for candidate in candidates])
-        reached[0] += 1e-14  # at the top all are equal to rounding: keep the Newton step
-        best = reached.argmax(axis=0)
-        return np.choose(best, candidates), lengths
+        steps, below = self._ascent(here)
+        lengths = np.linalg.norm(steps, axis=1)
+        steps *= np.minimum(1.0, 0.5 / np.maximum(lengths, 0.5))[:, None]
+        reached = self._look(_unit_rows(here.points + steps))
+        # Near a maximiser the whole step gains what it promises, and no other can gain more.
+        gains = reached.heights - here.heights
+        promised = 2 * np.einsum("ni,ni->n", here.gradients, steps)
+        sound = below & (lengths < SHORT_STEP) & (gains > 0.75 * promised - 1e-14)
+        doubtful = np.flatnonzero(~sound)
+        if doubtful.size:
+            better = self._best_of_several(here.take(doubtful), steps[doubtful])
+            for mine, others in zip(reached, better, strict=True):
+                mine[doubtful] = others
+        return reached, lengths
+
+    def _ascent(self, here: _View) -> tuple[np.ndarray, np.ndarray]:
+        """``|Hessian|⁻¹ gradient`` on the sphere, and whether all curvatures are negative."""
+        points, images, coordinates = here
+        r, p = self.matrices.shape[:2]
+        heights, gradients = here.heights, here.gradients
+        # minus the Hessian, f I − Π ∇²φ Π with Π = I − x xᵀ and ∇²φ x = 3 ∇φ
+        minus = (-coordinates @ self.matrices.reshape(r, p * p)).reshape(-1, p, p)
+        minus -= 2 * (images.transpose(0, 2, 1) @ images)
+        sides = 3 * gradients - 1.5 * heights[:, None] * points
+        crossed = points[:, :, None] * sides[:, None, :]
+        minus += crossed
+        minus += crossed.transpose(0, 2, 1)
+        minus[:, np.arange(p), np.arange(p)] += heights[:, None]
+        slopes = gradients - heights[:, None] * points
+        steps, below = np.empty_like(points), np.zeros(len(points), dtype=bool)
+        for i, (matrix, slope) in enumerate(zip(minus, slopes, strict=True)):
+            _, solution, info = dposv(matrix.T, slope, lower=1)
+            steps[i], below[i] = solution, info == 0
+        if not below.all():
+            curvatures, axes = np.linalg.eigh(minus[~below])
+            turned = np.einsum("nij,ni->nj", axes, slopes[~below])
+            turned /= np.maximum(np.abs(curvatures), 1e-6)
+            steps[~below] = np.einsum("nij,nj->ni", axes, turned)
+        return steps, below
+
+    def _best_of_several(self, here: _View, steps: np.ndarray) -> _View:
+        """The highest of a few step lengths and the power step."""
+        ends = [_unit_rows(here.points + t * steps) for t in (1.0, 0.3, 0.1)]
+        ends.append(_unit_rows(here.gradients + SHIFT * here.points))
+        seen = [self._look(end) for end in ends]
+        heights = np.array([view.heights for view in seen])
+        heights[0] += 1e-14  # at the top all are equal to rounding: keep the Newton step
+        best, each = heights.argmax(axis=0), np.arange(len(steps))
+        return _View(*(np.array(parts)[best, each] for parts in zip(*seen, strict=True)))
 
 
 def _n_upper(heights: np.ndarray) -> int:
@@ -291,7 +359,7 @@ def _maximisers(
     It has settled when `QUIET_BATCHES` in a row add nothing to its upper part. One rare maximiser can
     still be missed by all, so this makes dependence on the starts less frequent, not impossible.
     """
-    p = subspace.matrices.shape[1]
+    p = subspace.n_features
     known = _Climb(np.empty((p, 0)), np.empty(0), np.empty(0), 0)
     n_quiet = 0
     for _ in range(MAX_BATCHES):
@@ -309,6 +377,10 @@ def _maximisers(
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=0)
+
+
+def _unit_rows(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1)[:, None])
 
 
 def _distinct(points: np.ndarray, taken: np.ndarray, same_cosine: float = SAME_COSINE) -> list[int]:
