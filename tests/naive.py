@@ -124,6 +124,24 @@ def thin_weight(T, rank, a):
     return 1 / ((A @ V) @ np.diag(1 / values) @ (A @ V))
 
 
+def weights_one_after_another(flattening, squares, rank):
+    """Step 2 with a new decomposition of what is left for every pattern; the A_i are columns."""
+    rest, q = flattening.copy(), len(flattening)
+    weights = []
+    for A in squares.T:
+        values, vectors = np.linalg.eigh(rest)
+        order = np.argsort(-np.abs(values))[: max(rank, 1)]
+        big = [k for k in order if abs(values[k]) > q * 2.0**-52 * np.abs(values).max()]
+        shares = {k: vectors[:, k] @ A for k in big}
+        weight = 0.0
+        if len(big) == len(order) or sum(share**2 for share in shares.values()) > 1 - 1e-8:
+            weight = 1 / sum(share**2 / values[k] for k, share in shares.items())
+            rest = rest - weight * np.outer(A, A)
+            rank -= 1
+        weights.append(weight)
+    return np.array(weights)
+
+
 def contrast_ratio(X, Y, b):
     return np.var(X @ b) / np.var(Y @ b)
 

@@ -215,7 +215,7 @@ class _Climb(NamedTuple):
 
 
 class _View(NamedTuple):
-    """What f needs at unit points, given as rows: ``V_k x``, ``(n, r, p)``, and ``xᵀ V_k x``, ``(n, r)``."""
+    """At unit points, given as rows: ``V_k x``, ``(n, r, p)``, and ``xᵀ V_k x``, ``(n, r)``."""
 
     points: np.ndarray
     images: np.ndarray
