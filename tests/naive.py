@@ -116,6 +116,18 @@ def subspace_power_method(T, rank, rng):
     return np.array(weights), np.array(vectors).T
 
 
+def ascent_on_the_sphere(matrices, x):
+    """``|Hessian|⁻¹ gradient`` of f/4 on the sphere, by eigenvalues, and those off x."""
+    p = x.size
+    f = sum((x @ V @ x) ** 2 for V in matrices)
+    gradient = sum((x @ V @ x) * V @ x for V in matrices)
+    hessian = sum((x @ V @ x) * V + 2 * np.outer(V @ x, V @ x) for V in matrices)
+    off = np.eye(p) - np.outer(x, x)
+    curvatures, axes = np.linalg.eigh(off @ hessian @ off - f * np.eye(p))
+    step = axes @ ((axes.T @ (gradient - f * x)) / np.maximum(np.abs(curvatures), 1e-6))
+    return step, curvatures
+
+
 def thin_weight(T, rank, a):
     """The formula in the proof of prop:iden_alg2, on the p² × p² flattening."""
     values, matrices = eigenpairs(T, rank)

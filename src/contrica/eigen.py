@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from contrica.operators import PackedTensor, TensorOperator
 from contrica.symmetric import n_packed, smat, svec, svec_outer
@@ -19,6 +21,7 @@ __all__ = [
     "eigenvalues",
     "few_threads",
     "n_significant",
+    "one_thread",
     "top_eigenpairs",
 ]
 
@@ -42,6 +45,17 @@ def few_threads(n_features: int) -> threadpool_limits:
     """
     small = n_packed(n_features) < ONE_THREAD_SIZE
     return threadpool_limits(1 if small else None, "blas")
+
+
+@lru_cache(maxsize=1)
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """A context in which BLAS uses one thread, entered in no time."""
+    context: AbstractContextManager[Any] = _pools().limit(limits=1, user_api="blas")
+    return context
 
 
 def n_significant(values: np.ndarray, size: int, tolerance: float | None = None) -> int:
@@ -123,8 +137,8 @@ def add_rank_one(
     With ``M = V D Vᵀ`` and ``Z = Vᵀ A``, the matrix ``M + w A_c A_cᵀ`` is ``V (D + w z zᵀ) Vᵀ`` for
     ``z = Z_c``. Its eigenvalues μ are the roots of ``1 + w Σ_k z_k² / (d_k − μ) = 0``, one between each
     two neighbours of D, its eigenvectors ``V (D − μ)⁻¹ z`` (Golub, 1973). For k vectors that takes
-    O(q² k) time where a new decomposition takes O(q³). Differences ``d_k − μ`` are kept to full precision,
-    by their distance to the nearer neighbour, and z is replaced by the one of which the roots found are
+    O(q² k) time where a new decomposition takes O(q³). Differences ``d_k − μ`` keep full precision, by
+    their distance to the nearer neighbour, and z is replaced by the one of which the roots found are
     exact (Gu and Eisenstat, 1994), so that the eigenvectors are orthogonal to rounding.
 
     Parameters
