@@ -116,12 +116,42 @@ def subspace_power_method(T, rank, rng):
     return np.array(weights), np.array(vectors).T
 
 
+def ascent_on_the_sphere(matrices, x):
+    """``|Hessian|⁻¹ gradient`` of f/4 on the sphere, by eigenvalues, and those off x."""
+    p = x.size
+    f = sum((x @ V @ x) ** 2 for V in matrices)
+    gradient = sum((x @ V @ x) * V @ x for V in matrices)
+    hessian = sum((x @ V @ x) * V + 2 * np.outer(V @ x, V @ x) for V in matrices)
+    off = np.eye(p) - np.outer(x, x)
+    curvatures, axes = np.linalg.eigh(off @ hessian @ off - f * np.eye(p))
+    step = axes @ ((axes.T @ (gradient - f * x)) / np.maximum(np.abs(curvatures), 1e-6))
+    return step, curvatures
+
+
 def thin_weight(T, rank, a):
     """The formula in the proof of prop:iden_alg2, on the p² × p² flattening."""
     values, matrices = eigenpairs(T, rank)
     V = np.array([M.ravel() for M in matrices]).T
     A = np.outer(a, a).ravel()
     return 1 / ((A @ V) @ np.diag(1 / values) @ (A @ V))
+
+
+def weights_one_after_another(flattening, squares, rank):
+    """Step 2 with a new decomposition of what is left for every pattern; the A_i are columns."""
+    rest, q = flattening.copy(), len(flattening)
+    weights = []
+    for A in squares.T:
+        values, vectors = np.linalg.eigh(rest)
+        order = np.argsort(-np.abs(values))[: max(rank, 1)]
+        big = [k for k in order if abs(values[k]) > q * 2.0**-52 * np.abs(values).max()]
+        shares = {k: vectors[:, k] @ A for k in big}
+        weight = 0.0
+        if len(big) == len(order) or sum(share**2 for share in shares.values()) > 1 - 1e-8:
+            weight = 1 / sum(share**2 / values[k] for k, share in shares.items())
+            rest = rest - weight * np.outer(A, A)
+            rank -= 1
+        weights.append(weight)
+    return np.array(weights)
 
 
 def contrast_ratio(X, Y, b):
@@ -213,3 +243,15 @@ def negentropy(sources, lopsided):
         leans = sum(s * np.exp(-(s**2) / 2) for s in source) / len(source)
         total += k2 * tails**2 + lopsided * k1 * leans**2
     return total
+
+
+def negentropy_slope(rows, turn, lopsided, step=1e-5):
+    """Derivative of J of the turned rows by every entry of the matrix, by central differences."""
+    slope = np.zeros(turn.shape)
+    for i, j in product(*map(range, turn.shape)):
+        ahead, behind = turn.copy(), turn.copy()
+        ahead[i, j] += step
+        behind[i, j] -= step
+        change = negentropy(rows @ ahead, lopsided) - negentropy(rows @ behind, lopsided)
+        slope[i, j] = change / (2 * step)
+    return slope

@@ -18,7 +18,8 @@ from contrica.contrast import (
 from contrica.cumulants import Cumulants, cumulants
 from contrica.datasets import make_four_clusters, make_synthetic
 from contrica.metrics import pattern_similarity
-from contrica.operators import RankOneSum, as_operator
+from contrica.operators import PackedTensor, RankOneSum, as_operator
+from contrica.symmetric import svec_outer
 from tests import naive
 
 EXACT = ["thin", "sequential", "sequential_thin", "closed_form"]
@@ -162,12 +163,33 @@ def test_thin_equals_the_formula_on_the_papers_flattening(rng):
     assert_allclose(DEFLATIONS["thin"](as_operator(T), a, 5), expected, rtol=1e-8)
 
 
-def test_wild_shared_weights_are_reported():
+@pytest.mark.parametrize("deflation", ["sequential", "sequential_thin"])
+@pytest.mark.parametrize(("p", "r", "l"), [(4, 5, 3), (6, 9, 6), (9, 20, 11)])
+def test_following_eigenvalues_equals_decomposing_anew_for_every_pattern(p, r, l, deflation):  # noqa: E741
+    """On an exact tensor of low rank, on one that lacks a pattern, and on samples."""
+    fore, _, A, _, _, shared, salient = population(p, r, l, 1)
+    lacking = RankOneSum(np.r_[0.0, shared[1:], salient], fore.fourth.vectors)
+    rng = np.random.default_rng(p)
+    sampled = cumulants(rng.laplace(size=(2000, p)) @ rng.standard_normal((p, p))).fourth
+    size = p * (p + 1) // 2
+    for tensor in (fore.fourth, lacking, sampled):
+        found = DEFLATIONS[deflation](tensor, A, r + l)
+        rank = size if deflation == "sequential" else r + l
+        expected = naive.weights_one_after_another(tensor.flatten(), svec_outer(A), rank)
+        assert_allclose(found, expected, rtol=1e-8, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("deflation", ["thin", "sequential", "sequential_thin"])
+def test_wild_shared_weights_are_reported(deflation):
     # A vector outside the tensor's space but for rounding: the formula divides by almost nothing.
     fore = RankOneSum(np.array([1.0, -1.0]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     a = np.array([[1.0], [1.0 + 1e-6]]) / np.sqrt(2)
+    if deflation == "sequential":  # M⁻¹ of full rank: a₁⁴ + a₁²a₂²/5 − a₂⁴ is next to zero
+        fore = PackedTensor(np.diag([1.0, 10.0, -1.0]), 2)
+        a = np.array([[1.0], [np.sqrt(0.1 + np.sqrt(1.01)) + 1e-6]])
+        a /= np.linalg.norm(a)
     with pytest.warns(PatternWarning, match=r"1 of 1 shared weights.*n_background"):
-        shared_weights(fore, a, 2, "thin")
+        shared_weights(fore, a, 2, deflation)
 
 
 def test_every_deflation_is_known_by_name():

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from contrica import PatternWarning
 from contrica.cumulants import cumulants
+from contrica.decompositions import _spm as module
 from contrica.decompositions import (
     canonical,
     fastica,
@@ -18,6 +19,7 @@ from contrica.decompositions import (
     orthogonal,
     spm,
 )
+from contrica.eigen import top_eigenpairs
 from contrica.metrics import match_patterns
 from contrica.operators import PackedTensor, RankOneSum, as_operator
 from tests import naive
@@ -213,6 +215,73 @@ def test_spm_says_when_it_has_not_converged(rng):
     operator = cumulants(rng.laplace(size=(200, 6))).fourth
     with pytest.warns(ConvergenceWarning, match=r"tol=1e-14.*max_iter=1 "):
         spm(operator, 12, rng=np.random.default_rng(0), max_iter=1, tol=1e-14)
+
+
+def test_newton_steps_of_spm_are_those_of_the_eigenvalues(rng):
+    """At any point, where curvatures have both signs, and near a maximiser, where all are negative."""
+    weights, vectors = draw(6, 9, "mixed", 1)
+    pairs = top_eigenpairs(RankOneSum(weights, vectors), 9)
+    subspace = module._Subspace(pairs.matrices())
+    points = rng.standard_normal((8, 6))
+    points[4:] = vectors.T[:4] + 1e-2 * rng.standard_normal((4, 6))
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    here = subspace._look(points)
+    steps, below = subspace._ascent(here)
+    for x, step, falls in zip(points, steps, below, strict=True):
+        expected, curvatures = naive.ascent_on_the_sphere(list(pairs.matrices()), x)
+        assert_allclose(step, expected, atol=1e-8)
+        assert falls == (curvatures < 0).all()
+    assert below[4:].all()
+    assert not below[:4].all()
+
+
+@pytest.mark.parametrize("entries", [2**24, 1])
+@pytest.mark.parametrize("signs", ["positive", "mixed"])
+def test_spm_of_many_variables_is_that_of_the_few_they_come_from(signs, entries, monkeypatch):
+    monkeypatch.setattr(module, "WIDE_ENTRIES", entries)
+    weights, vectors = draw(60, 15, signs, 0)
+    few = spm(RankOneSum(weights, vectors), 15, rng=np.random.default_rng(0))
+    embedding = np.linalg.qr(np.random.default_rng(1).standard_normal((500, 60)))[0]
+    many = spm(RankOneSum(weights, embedding @ vectors), 15, rng=np.random.default_rng(0))
+    assert module._is_wide(500, 15)
+    assert_same_terms(many, few.weights, embedding @ few.vectors, 1e-6)
+    assert_same_terms(many, weights, embedding @ vectors, 1e-6)
+
+
+def test_spm_of_many_variables_finds_what_it_finds_with_all_of_them_in_view(rng, monkeypatch):
+    """On samples, where eigenmatrices fill all dimensions: after several rounds, the same vectors."""
+    X = rng.laplace(size=(800, 5)) @ rng.standard_normal((5, 24))
+    X += 0.5 * rng.standard_normal(X.shape)
+    operator = cumulants(X, storage="matrix-free").fourth
+    all_in_view = spm(operator, 7, rng=np.random.default_rng(0))
+    monkeypatch.setattr(module, "WIDE_FEATURES", 20)
+    found = spm(operator, 7, rng=np.random.default_rng(0))
+    assert_same_terms(found, all_in_view.weights, all_in_view.vectors, 1e-8)
+
+
+def test_steps_by_conjugate_gradients_are_newton_steps(rng):
+    """Of mixed matrices, near a maximiser; far from one they lead up all the same."""
+    X = rng.laplace(size=(800, 9)) @ rng.standard_normal((9, 9))
+    pairs = top_eigenpairs(cumulants(X).fourth, 6)
+    mixing = np.linalg.qr(rng.standard_normal((6, 4)))[0]
+    axes = np.linalg.qr(rng.standard_normal((9, 3)))[0]
+    matrices = pairs.matrices()
+    mixed = module._MixedSubspace(matrices, mixing, axes, axes.T @ matrices @ axes)
+    written_out = module._Subspace(np.tensordot(mixing.T, matrices, 1))
+    starts = rng.standard_normal((9, 5))
+    starts /= np.linalg.norm(starts, axis=0)
+    ends = written_out.climb(starts, 100, 1e-10)
+    assert_allclose(mixed.climb(ends.points, 100, 1e-10).points, ends.points, atol=1e-8)
+    near = ends.points.T + 1e-5 * rng.standard_normal((5, 9))
+    near /= np.linalg.norm(near, axis=1)[:, None]
+    expected, below = written_out._ascent(written_out._look(near))
+    steps, seen_below = mixed._ascent(mixed._look(near))
+    assert below.all()
+    assert seen_below.all()
+    assert_allclose(steps, expected, atol=1e-7)  # they stop at a share of the slope
+    here = mixed._look(starts.T)
+    slopes = here.gradients - here.heights[:, None] * here.points
+    assert (np.einsum("ni,ni->n", mixed._ascent(here)[0], slopes) > 0).all()
 
 
 # --- jade, orthogonal, jennrich, foobi ---

@@ -38,6 +38,37 @@ def test_negentropy_is_that_of_the_formula(d, lopsided, seed):
     assert_allclose(negentropy(rows, lopsided), naive.negentropy(rows, lopsided), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 7, 40, 41, 103])
+@pytest.mark.parametrize("lopsided", [0.0, 0.25, 1.0])
+def test_blocks_of_rows_give_the_value_and_the_slope_of_all(n, lopsided, monkeypatch):
+    """Blocks that do and do not divide the rows, and a matrix that is no rotation."""
+    monkeypatch.setattr(module, "FEWEST_IN_BLOCK", 1)
+    monkeypatch.setattr(module, "MOST_IN_BLOCK", 20)
+    rng = np.random.default_rng(n)
+    rows, turn = rng.laplace(size=(n, 3)), rng.standard_normal((3, 3))
+    blocks = module._Rows(rows)
+    expected = naive.negentropy(rows @ turn, lopsided)
+    assert_allclose(blocks.value(turn, lopsided), expected, rtol=1e-12)
+    value, slope = blocks.slope(turn, lopsided)
+    assert_allclose(value, expected, rtol=1e-12)
+    assert_allclose(slope, naive.negentropy_slope(rows, turn, lopsided), atol=1e-6)
+
+
+def test_finalists_with_the_same_sources_are_followed_once(monkeypatch):
+    rows, _ = whitened(5000, 3, 0, "laplace")
+    followed = []
+    ascend = module._ascend
+    monkeypatch.setattr(
+        module, "_ascend", lambda some, *rest: followed.append(some.n) or ascend(some, *rest)
+    )
+    farthest_from_gaussian(rows, rng=np.random.default_rng(0))
+    assert followed.count(module.SEARCH_ROWS) == module.N_STARTS
+    assert followed.count(5000) == 1
+    turned = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    assert module._same_sources(turned, turned[:, [2, 0, 1]] * [1, -1, 1])
+    assert not module._same_sources(turned, np.eye(3))
+
+
 def test_moments_of_a_gaussian_give_zero():
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     mean = weights / weights.sum()
@@ -58,7 +89,7 @@ def test_moments_of_a_gaussian_give_zero():
 def test_the_search_follows_the_gradient(d, lopsided, seed):
     """Where it ends no rotation in a plane raises J."""
     rows, _ = whitened(400, d, seed)
-    found = module._ascend(rows, np.eye(d), lopsided, 500, 1e-7)
+    found = module._ascend(module._Rows(rows), np.eye(d), lopsided, 500, 1e-7)
     assert_allclose(found.matrix.T @ found.matrix, np.eye(d), atol=1e-10)
     assert_allclose(found.negentropy, negentropy(rows @ found.matrix, lopsided), rtol=1e-10)
 
@@ -120,7 +151,7 @@ def test_the_gradient_is_that_of_the_objective_far_from_the_base(lopsided, monke
 
     module_minimize = module.minimize
     monkeypatch.setattr(module, "minimize", caught)
-    module._ascend(rows, np.eye(4), lopsided, 1, 1e-3)
+    module._ascend(module._Rows(rows), np.eye(4), lopsided, 1, 1e-3)
     point = np.random.default_rng(3).standard_normal(6)
     value, gradient = seen["function"](point)
     numeric = approx_fprime(point, lambda x: seen["function"](x)[0], 1e-7)

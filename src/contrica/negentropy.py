@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from contrica.validation import check_count, check_scale
 
@@ -33,6 +34,10 @@ LOPSIDED = 0.25
 N_STARTS, FINALISTS = 8, 3
 # The starts are followed on this many rows, and the best few of them to the end on all.
 SEARCH_ROWS = 4000
+# |cosine| above which two searches, on those rows, have found the same source.
+SAME_COSINE = 1 - 1e-4
+# Products of no more multiplications than this are done at once by BLAS, without copies; rows in a block.
+SMALL_PRODUCT, FEWEST_IN_BLOCK, MOST_IN_BLOCK = 950_000, 250, 4000
 # Rotations are written as turns of a base, in coordinates that are good near it only; so after some
 # steps the base is moved, and J is measured in units of what was reached.
 CHART_STEPS = 40
@@ -149,20 +154,92 @@ def farthest_from_gaussian(
         some = whitened[np.random.default_rng(0).choice(n, SEARCH_ROWS, replace=False)]
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
     starts += [] if start is None else [start]
-    tried = [_ascend(some, each, lopsided, max_iter, max(tol, 1e-3)) for each in starts]
-    tried.sort(key=lambda found: -negentropy(whitened @ found.matrix, lopsided))
-    ends = []
-    for each in tried[:FINALISTS]:
-        last = _ascend(whitened, each.matrix, lopsided, max_iter, tol)
-        ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
+    # products of blocks are small: threads would wait for one another
+    with threadpool_limits(1, "blas"):
+        few, rows = _Rows(some), _Rows(whitened)
+        tried = [_ascend(few, each, lopsided, max_iter, max(tol, 1e-3)) for each in starts]
+        tried.sort(key=lambda found: -rows.value(found.matrix, lopsided))
+        ends: list[Rotation] = []
+        followed: list[np.ndarray] = []
+        for each in tried[:FINALISTS]:
+            if any(_same_sources(each.matrix, other) for other in followed):
+                continue  # they lead to one maximum
+            followed.append(each.matrix)
+            last = _ascend(rows, each.matrix, lopsided, max_iter, tol)
+            ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
     return max(ends, key=lambda found: found.negentropy)
 
 
-def _ascend(
-    rows: np.ndarray, start: np.ndarray, lopsided: float, max_iter: int, tol: float
-) -> Rotation:
+def _same_sources(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether the columns of two rotations are the same ones, but for order and signs."""
+    cosines = np.abs(one.T @ other)
+    return bool(min(cosines.max(axis=0).min(), cosines.max(axis=1).min()) > SAME_COSINE)
+
+
+class _Rows:
+    """J of whitened rows, turned, and its derivative: block by block, each small enough for the cache.
+
+    A block holds its rows as columns, so that sums over rows run along memory. Of ``s = Bᵀx`` the
+    moments are ``t = E exp(−s²/2) − E exp(−ν²/2)`` and ``l = E s exp(−s²/2)``, and with the constants
+    of J in ``a = k₂ t`` and ``b = w k₁ l`` the derivative by B is
+    ``2 E x [(b (1 − s²) − a s) exp(−s²/2)]``.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+    """
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.n, d = rows.shape
+        most = int(np.clip(SMALL_PRODUCT // d**2, FEWEST_IN_BLOCK, MOST_IN_BLOCK))
+        count = -(-self.n // most)
+        size = -(-self.n // count)
+        # Blocks of one size, for which rows of zeros are added. Each has a bell of 1 and nothing else.
+        self._added = count * size - self.n
+        padded = np.concatenate([rows, np.zeros((self._added, d))])
+        self._blocks = np.ascontiguousarray(padded.reshape(count, size, d).transpose(0, 2, 1))
+        self._sources, self._bells = np.empty((2, *self._blocks.shape))
+        self._room = np.empty((3, d, size))
+
+    def _moments(self, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        turned = np.ascontiguousarray(turn.T)
+        ones = np.ones(self._blocks.shape[2])
+        tails, leans = np.full(len(turn), -float(self._added)), np.zeros(len(turn))
+        for block, sources, bells in zip(self._blocks, self._sources, self._bells, strict=True):
+            np.matmul(turned, block, out=sources)
+            np.multiply(sources, sources, out=bells)
+            bells *= -0.5
+            np.exp(bells, out=bells)
+            tails += bells @ ones
+            leans += (sources[:, None, :] @ bells[:, :, None])[:, 0, 0]
+        return tails / self.n - GAUSSIAN, leans / self.n
+
+    def value(self, turn: np.ndarray, lopsided: float) -> float:
+        """J of the sources that the columns of a matrix filter out."""
+        return _distance(*self._moments(turn), lopsided)
+
+    def slope(self, turn: np.ndarray, lopsided: float) -> tuple[float, np.ndarray]:
+        """J, and its derivative by every entry of the matrix."""
+        tails, leans = self._moments(turn)
+        # written out for a block: numpy is slow where one side of a product repeats
+        a, b, weights = self._room
+        a[:] = (TAILS * tails)[:, None]
+        b[:] = (lopsided * LEANS * leans)[:, None]
+        slope = np.zeros(turn.shape)
+        for block, sources, bells in zip(self._blocks, self._sources, self._bells, strict=True):
+            # − exp(−s²/2) ((b s + a) s − b)
+            np.multiply(sources, b, out=weights)
+            weights += a
+            weights *= sources
+            weights -= b
+            weights *= bells
+            slope -= weights @ block.T
+        return _distance(tails, leans, lopsided), slope.T * (2 / self.n)
+
+
+def _ascend(rows: _Rows, start: np.ndarray, lopsided: float, max_iter: int, tol: float) -> Rotation:
     """Up to a maximum of J, with rotations written by Cayley's transform about the start."""
-    n, d = rows.shape
+    d = len(start)
     upper = np.triu_indices(d, 1)
     eye = np.eye(d)
     base, scale = start, 1.0
@@ -177,24 +254,15 @@ def _ascend(
 
     def descent(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         rotation, inverse = turn(parameters)
-        sources = rows @ (base @ rotation)
-        bells = np.exp(-0.5 * sources**2)
-        leaning = sources * bells
-        tails, leans = bells.mean(axis=0) - GAUSSIAN, leaning.mean(axis=0)
-        value = _distance(tails, leans, lopsided)
-        # by each source: of its bell −s exp(−s²/2), of s times its bell (1 − s²) exp(−s²/2)
-        bells -= sources * leaning
-        bells *= lopsided * LEANS * leans
-        leaning *= TAILS * tails
-        bells -= leaning
-        by_rotation = base.T @ (rows.T @ bells) * (2 / n)
+        value, by_turn = rows.slope(base @ rotation, lopsided)
+        by_rotation = base.T @ by_turn
         # dR = (I − K)⁻¹ dK (I + R)
         by_skew = inverse.T @ by_rotation @ (eye + rotation).T
         return -scale * value, -scale * (by_skew - by_skew.T)[upper] / 2
 
     steps, chart_steps = 0, CHART_STEPS
     while True:
-        scale = 1 / max(negentropy(rows @ base, lopsided), np.finfo(float).tiny)
+        scale = 1 / max(rows.value(base, lopsided), np.finfo(float).tiny)
         found = minimize(
             descent,
             np.zeros(upper[0].size),

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.linalg.lapack import dsygvx
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica.contrast import contrast_ratio
@@ -25,7 +26,7 @@ from contrica.validation import PatternWarning, check_count, check_n_rows, warn_
 
 __all__ = ["SubspaceFit", "choose_dimension", "contrast_axes", "gather_shift", "subspace_ica"]
 
-N_PERMUTATIONS, DEALT_AT_ONCE = 1000, 20
+N_PERMUTATIONS, DEALT_AT_ONCE = 1000, 100
 # Multiplications that all deals may cost, and how many are made in any case.
 DEALING, FEWEST_DEALS = 2 * 10**10, 40
 # Many rows are dealt in packs, for speed: as many packs, more where few of them would be dealt to the
@@ -59,11 +60,11 @@ class SubspaceFit(NamedTuple):
     n_iter: int
 
 
-def _floor(fore: np.ndarray, back: np.ndarray, n_background_samples: int) -> np.ndarray:
-    """``tr(Σ_y) / m · I``: the mean variance times p/m, the size of the sampling error of Σ_y."""
+def _floor(fore: np.ndarray, back: np.ndarray, n_background_samples: int) -> float:
+    """``tr(Σ_y) / m``: the mean variance times p/m, the size of the sampling error of Σ_y."""
     # a background that does not vary, to rounding, leaves the order to the foreground
-    rounding = len(fore) * np.finfo(float).eps * np.trace(fore)
-    return float(max(np.trace(back) / n_background_samples, rounding)) * np.eye(len(back))
+    rounding = len(fore) * np.finfo(float).eps * fore.trace()
+    return float(max(back.trace() / n_background_samples, rounding))
 
 
 def contrast_axes(
@@ -94,7 +95,7 @@ def contrast_axes(
     >>> contrast_axes(np.diag([1.0, 8.0]), np.eye(2), 10**9)[0].round(6)
     array([8., 1.])
     """
-    ratios, axes = eigh(fore, back + _floor(fore, back, n_background_samples))
+    ratios, axes = eigh(fore, back + _floor(fore, back, n_background_samples) * np.eye(len(back)))
     return ratios[::-1], axes[:, ::-1]
 
 
@@ -150,9 +151,15 @@ def choose_dimension(
 
 
 def _largest_ratio(fore: np.ndarray, back: np.ndarray, n_background_samples: int) -> float:
-    last = len(fore) - 1
-    damped = back + _floor(fore, back, n_background_samples)
-    return float(eigh(fore, damped, eigvals_only=True, subset_by_index=[last, last])[0])
+    """First of the ratios of `contrast_axes`, and no other: a thousand deals ask for it."""
+    p = len(fore)
+    damped = back.copy()
+    damped.flat[:: p + 1] += _floor(fore, back, n_background_samples)
+    # LAPACK itself: around it scipy's checks take as long as the answer
+    values, *_, info = dsygvx(fore.T, damped.T, jobz="N", range="I", il=p, iu=p, overwrite_b=1)
+    if info:
+        raise np.linalg.LinAlgError(f"no largest ratio of variances was found (dsygvx: {info})")
+    return float(values[0])
 
 
 def _deals(

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from contrica.decompositions._result import least_squares_weights
-from contrica.eigen import Eigenpairs, top_eigenpairs
-from contrica.operators import PackedTensor, RankOneSum, TensorOperator
-from contrica.symmetric import n_packed
+from contrica.eigen import CONTAINED, Eigenpairs, add_rank_one, n_significant, top_eigenpairs
+from contrica.operators import PackedTensor, TensorOperator
+from contrica.symmetric import n_packed, svec_outer
 from contrica.validation import PatternWarning, check_choice, warn_user
 
 __all__ = ["DEFLATIONS", "shared_weights"]
@@ -58,7 +58,7 @@ def closed_form(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndar
 
 
 def sequential(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
-    """One vector after another, each subtraction followed by a new full-rank decomposition.
+    """One vector after another, each from the full-rank decomposition of what the others left.
 
     How the authors ran it: M starts at full rank, and every subtraction lowers it by one.
     """
@@ -71,14 +71,23 @@ def sequential_thin(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.
 
 
 def _one_after_another(fore: TensorOperator, vectors: np.ndarray, rank: int) -> np.ndarray:
-    rest: TensorOperator = PackedTensor(fore.flatten(), fore.n_features)
+    """Each λ′ as in `thin`, from M less the terms before it, cut to the rank that they leave.
+
+    M is decomposed once. After that only its eigenvalues are followed, and the share of every vector in
+    every eigenvector: both are known after a rank-one term is subtracted (`contrica.eigen.add_rank_one`).
+    """
+    pairs = top_eigenpairs(PackedTensor(fore.flatten(), fore.n_features))
+    values, shares = pairs.values, pairs.vectors.T @ svec_outer(vectors)
     weights = np.zeros(vectors.shape[1])
-    for i in range(vectors.shape[1]):
-        vector = vectors[:, i : i + 1]
-        pairs, present = _present(top_eigenpairs(rest, max(rank, 1)), vector)
-        if present[0]:
-            weights[i] = pairs.subtractable_weights(vector)[0]
-            rest = rest - RankOneSum(weights[i : i + 1], vector)
+    for i in range(weights.size):
+        kept = np.argsort(-np.abs(values), kind="stable")[: max(rank, 1)]
+        count = n_significant(values[kept], values.size)
+        exact, inside = values[kept[:count]], shares[kept[:count], i]
+        # as in `_present`
+        if count == kept.size or inside @ inside > CONTAINED:
+            form = float(np.sum(inside**2 / exact))
+            weights[i] = 1 / form if form != 0 else 0.0
+            values, shares = add_rank_one(values, shares, i, -weights[i])
             rank -= 1
     return weights
 

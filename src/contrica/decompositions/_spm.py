@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica.decompositions._result import Decomposition, canonical
-from contrica.eigen import Eigenpairs, top_eigenpairs
+from contrica.eigen import Eigenpairs, one_thread, top_eigenpairs
 from contrica.operators import TensorOperator, as_operator
 from contrica.symmetric import smat, svec_outer
 from contrica.validation import PatternWarning, check_count, check_rank, warn_user
@@ -37,6 +38,14 @@ POWER_STEPS = 60
 # maximiser, are merged.
 MERGE_EVERY = 15
 NEAR_COSINE = 0.99
+# A Newton step shorter than this, towards a maximiser, needs no other to compare with.
+SHORT_STEP = 0.1
+# Variables above which terms are first sought in fewer dimensions, so many for each; numbers that are
+# worked with at a time in all variables; and most steps of conjugate gradients there.
+WIDE_FEATURES, WIDE = 100, 3
+WIDE_ENTRIES, MOST_CONJUGATE = 2**24, 100
+# A slope as small as this is zero to rounding.
+LEVEL = 1e-13
 # Batches of starts in one round at most, and how many in a row must bring nothing new to end it.
 MAX_BATCHES = 8
 QUIET_BATCHES = 2
@@ -63,6 +72,10 @@ def spm(
     taken out of 𝒜 (deflation) and new starts search the rest, until there are ``rank`` vectors;
     each is finally polished in the undeflated 𝒜, unless that runs it into another. Weights are
     ``λ_i = 1 / (vec(a_i a_iᵀ)ᵀ M⁺ vec(a_i a_iᵀ))``.
+
+    With more than 100 variables, and more than three for each term, starts climb in the dimensions that
+    hold most of 𝒜, three for each term, and from where they end on in all variables. Eigenmatrices
+    are then held once: ``rank · p²`` numbers.
 
     Parameters
     ----------
@@ -113,17 +126,21 @@ def spm(
     max_iter = check_count("max_iter", max_iter)
     pairs = _leading_pairs(operator, rank, rank_tol)
     rank = pairs.values.size
-    n_starts = _default_starts(pairs) if n_starts is None else check_count("n_starts", n_starts)
+    space = (_Wide if _is_wide(operator.n_features, rank) else _Narrow)(pairs)
+    n_starts = (
+        _default_starts(rank, space.searched)
+        if n_starts is None
+        else check_count("n_starts", n_starts)
+    )
 
-    whole = _Subspace(pairs.vectors)
     vectors = np.empty((operator.n_features, 0))
     inexact, n_empty, n_iter, last_step = False, 0, 0, 0.0
     while vectors.shape[1] < rank and n_empty < 2 * MAX_EMPTY_ROUNDS:
-        climb = _maximisers(_deflated(pairs, vectors), n_starts, max_iter, tol, rng)
+        climb = space.maximisers(vectors, n_starts, max_iter, tol, rng)
         found = climb.take(_distinct(climb.points, vectors))
         if inexact:
             found = found.take(range(_n_upper(found.heights)))
-        polished = whole.climb(found.points, max_iter, tol)
+        polished = space.polish(found.points, max_iter, tol)
         n_iter += climb.n_iter + polished.n_iter
         if not inexact:
             # All terms of an exact tensor reach f = 1: a first round that finds none of them tells
@@ -165,26 +182,24 @@ def _leading_pairs(operator: TensorOperator, rank: int | None, rank_tol: float) 
     return pairs
 
 
-def _default_starts(pairs: Eigenpairs) -> int:
-    rank, size = max(pairs.values.size, 1), pairs.vectors.shape[0]
-    # The climb holds (rank, p, n_starts) numbers, with p ≈ √(2 size); stay within 128 MB.
-    most = 2**24 / (rank * np.sqrt(2 * size))
+def _default_starts(rank: int, dimension: int) -> int:
+    # The climb holds (rank, dimension, n_starts) numbers; stay within 128 MB.
+    most = 2**24 / (max(rank, 1) * dimension)
     return int(np.clip(STARTS_PER_VECTOR * rank, MIN_STARTS, max(MIN_STARTS, most)))
 
 
-def _deflated(pairs: Eigenpairs, vectors: np.ndarray) -> _Subspace:
-    """𝒜 without the vectors found: the ``V c`` with ``cᵀ D⁻¹ Vᵀ vec(a aᵀ) = 0`` for each.
+def _left_over(pairs: Eigenpairs, vectors: np.ndarray) -> np.ndarray:
+    """𝒜 without the vectors found: c with ``cᵀ D⁻¹ Vᵀ vec(a aᵀ) = 0`` for each, as columns.
 
-    For an exact tensor ``A_iᵀ M⁺ A_j = δ_ij / λ_i``, so what remains is the span of the others.
+    For an exact tensor ``A_iᵀ M⁺ A_j = δ_ij / λ_i``, so ``V c`` is in the span of the others.
     """
     if vectors.shape[1] == 0:
-        return _Subspace(pairs.vectors)
+        return np.eye(pairs.values.size)
     normals = (pairs.vectors.T @ svec_outer(vectors)) / pairs.values[:, None]
     normals /= np.linalg.norm(normals, axis=0)
     n_left = pairs.values.size - vectors.shape[1]
     # The trailing left singular vectors, so that exactly n_left directions remain.
-    basis = np.linalg.svd(normals, full_matrices=True)[0][:, -n_left:]
-    return _Subspace(pairs.vectors @ basis)
+    return np.asarray(np.linalg.svd(normals, full_matrices=True)[0][:, -n_left:])
 
 
 class _Climb(NamedTuple):
@@ -211,71 +226,377 @@ class _Climb(NamedTuple):
         return _Climb(self.points[:, index], self.heights[index], self.steps[index], self.n_iter)
 
 
+class _View(NamedTuple):
+    """At unit points, given as rows: ``V_k x``, ``(n, r, p)``, and ``xᵀ V_k x``, ``(n, r)``."""
+
+    points: np.ndarray
+    images: np.ndarray
+    coordinates: np.ndarray
+
+    @property
+    def heights(self) -> np.ndarray:
+        return np.sum(self.coordinates**2, axis=1)
+
+    @property
+    def gradients(self) -> np.ndarray:
+        """Of f/4: ``P(x xᵀ) x``."""
+        return np.asarray((self.coordinates[:, None, :] @ self.images)[:, 0, :])
+
+    def take(self, which: np.ndarray) -> _View:
+        """Some of the points."""
+        return _View(self.points[which], self.images[which], self.coordinates[which])
+
+
 class _Subspace:
-    """``f(x) = ‖P(x xᵀ)‖²`` for the projection P on the span of orthonormal matrices ``V_k``."""
+    """``f(x) = Σ_k (xᵀ V_k x)²`` for symmetric matrices ``V_k``.
 
-    def __init__(self, basis: np.ndarray) -> None:
-        self.matrices = smat(basis.T)
+    For orthonormal ones it is ``‖P(x xᵀ)‖²`` with the projection P on their span.
 
-    def _images(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``V_k x``, shape ``(r, p, n)``, and the coordinates ``xᵀ V_k x`` of ``P(x xᵀ)``, ``(r, n)``."""
-        r, p = self.matrices.shape[:2]
-        images = (self.matrices.reshape(r * p, p) @ points).reshape(r, p, -1)
-        return images, np.einsum("kin,in->kn", images, points)
+    Parameters
+    ----------
+    matrices : ndarray of shape (r, p, p)
+    """
 
-    def heights(self, points: np.ndarray) -> np.ndarray:
-        return np.sum(self._images(points)[1] ** 2, axis=0)
+    def __init__(self, matrices: np.ndarray) -> None:
+        self.matrices = matrices
+
+    @property
+    def n_features(self) -> int:
+        return int(self.matrices.shape[1])
 
     def approach(self, points: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Power steps from all points together; those on one way, or on the way to a known one, merge."""
+        """Power steps from all points together; those on one way, or on the way to a known one, merge.
+
+        In single precision, twice as fast: they lead near a maximiser, Newton steps onto it.
+        """
+        single = _Subspace(self.matrices.astype(np.float32))
+        points = points.astype(np.float32)
         for step in range(1, POWER_STEPS + 1):
-            images, coordinates = self._images(points)
-            points = _unit(np.einsum("kin,kn->in", images, coordinates) + SHIFT * points)
+            here = single._look(np.ascontiguousarray(points.T))
+            points = _unit(here.gradients.T + np.float32(SHIFT) * points)
             if step % MERGE_EVERY == 0:
                 # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
                 points = points[:, _distinct(points, known, NEAR_COSINE)]
-        return points
+        return _unit(points.astype(float))
 
     def climb(self, points: np.ndarray, max_iter: int, tol: float) -> _Climb:
         """Newton steps from all points together until they are shorter than ``tol``."""
-        points = points.copy()
-        steps = np.full(points.shape[1], np.inf)
-        active = np.arange(points.shape[1])
+        ends = points.T.copy()
+        heights, steps = np.empty(len(ends)), np.full(len(ends), np.inf)
+        active, here = np.arange(len(ends)), self._look(ends)
         n_iter = 0
         while active.size and n_iter < max_iter:
-            points[:, active], steps[active] = self._newton_step(points[:, active])
-            active = active[steps[active] > tol]
+            here, lengths = self._newton_step(here)
+            ends[active], heights[active], steps[active] = here.points, here.heights, lengths
+            going = lengths > tol
+            if not going.all():
+                active, here = active[going], here.take(going)
             n_iter += 1
-        return _Climb(points, self.heights(points), steps, n_iter)
+        return _Climb(ends.T, heights, steps, n_iter)
 
-    def _newton_step(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One ascent step of ``φ = f/4`` on the sphere for every point.
+    def _look(self, points: np.ndarray) -> _View:
+        r, p = self.matrices.shape[:2]
+        images = (points @ self.matrices.reshape(r * p, p).T).reshape(-1, r, p)
+        return _View(points, images, (images @ points[:, :, None])[:, :, 0])
+
+    def _newton_step(self, here: _View) -> tuple[_View, np.ndarray]:
+        """One ascent step of ``φ = f/4`` on the sphere for every point, and its length.
 
         ``∇φ = P(xxᵀ)x`` and ``∇²φ = P(xxᵀ) + 2 Σ_k (V_k x)(V_k x)ᵀ``; on the sphere the Hessian is
-        ``Π ∇²φ Π − f I``. Curvatures enter by absolute value, so the step climbs at saddles too, and
-        the best of a few step lengths and the power step is taken.
+        ``Π ∇²φ Π − f I``. Curvatures enter by absolute value, so the step climbs at saddles too; where
+        all are negative, as near a maximiser, that is Newton's step itself, and a Cholesky factor gives
+        it.
         """
-        p = points.shape[0]
-        images, coordinates = self._images(points)
-        heights = np.sum(coordinates**2, axis=0)
-        gradient = np.einsum("kin,kn->in", images, coordinates)
-        images = np.ascontiguousarray(images.transpose(2, 1, 0))
-        hessian = np.tensordot(coordinates.T, self.matrices, 1) + 2 * images @ images.transpose(
-            0, 2, 1
-        )
-        tangent = np.eye(p) - points.T[:, :, None] * points.T[:, None, :]
-        hessian = tangent @ hessian @ tangent - heights[:, None, None] * np.eye(p)
-        curvatures, axes = np.linalg.eigh(hessian)
-        slopes = np.einsum("nij,in->nj", axes, gradient - heights * points)
-        step = np.einsum("nij,nj->in", axes, slopes / np.maximum(np.abs(curvatures), 1e-6))
-        lengths = np.linalg.norm(step, axis=0)
-        step *= np.minimum(1.0, 0.5 / np.maximum(lengths, 0.5))
-        candidates = [_unit(points + t * step) for t in (1.0, 0.3, 0.1)]
-        candidates.append(_unit(gradient + SHIFT * points))
-        reached = np.array([self.heights(candidate) for candidate in candidates])
-        reached[0] += 1e-14  # at the top all are equal to rounding: keep the Newton step
-        best = reached.argmax(axis=0)
-        return np.choose(best, candidates), lengths
+        steps, below = self._ascent(here)
+        lengths = np.linalg.norm(steps, axis=1)
+        steps *= np.minimum(1.0, 0.5 / np.maximum(lengths, 0.5))[:, None]
+        reached = self._look(_unit_rows(here.points + steps))
+        # Near a maximiser the whole step gains what it promises, and no other can gain more.
+        gains = reached.heights - here.heights
+        promised = 2 * np.einsum("ni,ni->n", here.gradients, steps)
+        sound = below & (lengths < SHORT_STEP) & (gains > 0.75 * promised - 1e-14)
+        doubtful = np.flatnonzero(~sound)
+        if doubtful.size:
+            better = self._best_of_several(here.take(doubtful), steps[doubtful])
+            for mine, others in zip(reached, better, strict=True):
+                mine[doubtful] = others
+        return reached, lengths
+
+    def _ascent(self, here: _View) -> tuple[np.ndarray, np.ndarray]:
+        """``|Hessian|⁻¹ gradient`` on the sphere, and whether all curvatures are negative."""
+        points, images, coordinates = here
+        r, p = self.matrices.shape[:2]
+        heights, gradients = here.heights, here.gradients
+        # minus the Hessian, f I − Π ∇²φ Π with Π = I − x xᵀ and ∇²φ x = 3 ∇φ
+        minus = (-coordinates @ self.matrices.reshape(r, p * p)).reshape(-1, p, p)
+        minus -= 2 * (images.transpose(0, 2, 1) @ images)
+        sides = 3 * gradients - 1.5 * heights[:, None] * points
+        crossed = points[:, :, None] * sides[:, None, :]
+        minus += crossed
+        minus += crossed.transpose(0, 2, 1)
+        minus[:, np.arange(p), np.arange(p)] += heights[:, None]
+        slopes = gradients - heights[:, None] * points
+        steps, below = np.empty_like(points), np.zeros(len(points), dtype=bool)
+        for i, (matrix, slope) in enumerate(zip(minus, slopes, strict=True)):
+            _, solution, info = dposv(matrix.T, slope, lower=1)
+            steps[i], below[i] = solution, info == 0
+        if not below.all():
+            curvatures, axes = np.linalg.eigh(minus[~below])
+            turned = np.einsum("nij,ni->nj", axes, slopes[~below])
+            turned /= np.maximum(np.abs(curvatures), 1e-6)
+            steps[~below] = np.einsum("nij,nj->ni", axes, turned)
+        return steps, below
+
+    def _best_of_several(self, here: _View, steps: np.ndarray) -> _View:
+        """The highest of a few step lengths and the power step."""
+        ends = [_unit_rows(here.points + t * steps) for t in (1.0, 0.3, 0.1)]
+        ends.append(_unit_rows(here.gradients + SHIFT * here.points))
+        seen = [self._look(end) for end in ends]
+        heights = np.array([view.heights for view in seen])
+        heights[0] += 1e-14  # at the top all are equal to rounding: keep the Newton step
+        best, each = heights.argmax(axis=0), np.arange(len(steps))
+        return _View(*(np.array(parts)[best, each] for parts in zip(*seen, strict=True)))
+
+
+class _Narrow:
+    """𝒜 with its eigenmatrices written out, for each deflation anew."""
+
+    def __init__(self, pairs: Eigenpairs) -> None:
+        self.pairs = pairs
+        self.whole = _Subspace(pairs.matrices())
+        self.searched = self.whole.n_features
+
+    def maximisers(
+        self,
+        vectors: np.ndarray,
+        n_starts: int,
+        max_iter: int,
+        tol: float,
+        rng: np.random.Generator,
+    ) -> _Climb:
+        """Of f in 𝒜 without the vectors found, the highest first."""
+        rest = self.whole
+        if vectors.shape[1] > 0:
+            rest = _Subspace(smat((self.pairs.vectors @ _left_over(self.pairs, vectors)).T))
+        return _maximisers(rest, n_starts, max_iter, tol, rng)
+
+    def polish(self, points: np.ndarray, max_iter: int, tol: float) -> _Climb:
+        """From points to maximisers of f in all of 𝒜."""
+        return self.whole.climb(points, max_iter, tol)
+
+
+class _Wide:
+    """𝒜 over many variables: its maximisers are sought where the eigenmatrices have most of their mass.
+
+    The eigenmatrices of an exact tensor are sums of ``a_i a_iᵀ``, so that all columns of theirs are in
+    the span of the a_i, at most r dimensions. Of a sample tensor most is in few dimensions. So f is
+    first climbed on the leading eigenvectors U of ``Σ_k μ_k² V_k²``, three for each of the r terms:
+    there it is f of the matrices ``Uᵀ V_k U``. From where that leads Newton steps, by conjugate
+    gradients, climb f in all variables. The eigenmatrices are held once, (r, p, p) numbers; deflation
+    mixes their images.
+    """
+
+    def __init__(self, pairs: Eigenpairs) -> None:
+        self.pairs = pairs
+        p = int(np.sqrt(2 * pairs.vectors.shape[0]))
+        self.matrices = np.empty((pairs.values.size, p, p))
+        for matrix, vector in zip(self.matrices, pairs.vectors.T, strict=True):
+            matrix[:] = smat(vector)
+        self.axes = _leading_columns(self.matrices, pairs.values, WIDE * pairs.values.size)
+        self.inside = np.array([self.axes.T @ V @ self.axes for V in self.matrices])
+        self.searched = self.axes.shape[1]
+
+    def maximisers(
+        self,
+        vectors: np.ndarray,
+        n_starts: int,
+        max_iter: int,
+        tol: float,
+        rng: np.random.Generator,
+    ) -> _Climb:
+        """Of f in 𝒜 without the vectors found, the highest first."""
+        mixing = _left_over(self.pairs, vectors)
+        few = _Subspace(np.tensordot(mixing.T, self.inside, 1))
+        with one_thread():
+            found = _maximisers(few, n_starts, max_iter, tol, rng)
+        ends = self._climb(self.axes @ found.points, mixing, max_iter, tol)
+        ends = ends.take(np.argsort(-ends.heights, kind="stable"))
+        return ends._replace(n_iter=found.n_iter + ends.n_iter)
+
+    def polish(self, points: np.ndarray, max_iter: int, tol: float) -> _Climb:
+        """From points to maximisers of f in all of 𝒜."""
+        return self._climb(points, np.eye(self.pairs.values.size), max_iter, tol)
+
+    def _climb(self, points: np.ndarray, mixing: np.ndarray, max_iter: int, tol: float) -> _Climb:
+        subspace = _MixedSubspace(self.matrices, mixing, self.axes, self.inside)
+        r, p = self.matrices.shape[:2]
+        size = max(WIDE_ENTRIES // (p * max(p, r)), 1)
+        ends = _Climb(points[:, :0], np.empty(0), np.empty(0), 0)
+        for start in range(0, points.shape[1], size):
+            part = subspace.climb(points[:, start : start + size], max_iter, tol)
+            ends = _Climb(
+                np.hstack([ends.points, part.points]),
+                np.concatenate([ends.heights, part.heights]),
+                np.concatenate([ends.steps, part.steps]),
+                max(ends.n_iter, part.n_iter),
+            )
+        return ends
+
+
+class _MixedSubspace(_Subspace):
+    """f of the combinations ``Σ_k B_kl V_k``, which are not written out, climbed without p × p solves.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (r, p, p)
+        V.
+    mixing : ndarray of shape (r, l)
+        B.
+    axes : ndarray of shape (p, m)
+        U, orthonormal columns in which the matrices have most of their mass.
+    inside : ndarray of shape (r, m, m)
+        ``Uᵀ V_k U``.
+    """
+
+    def __init__(
+        self, matrices: np.ndarray, mixing: np.ndarray, axes: np.ndarray, inside: np.ndarray
+    ) -> None:
+        super().__init__(matrices)
+        self.mixing, self.axes = mixing, axes
+        self.inside = inside
+
+    def _look(self, points: np.ndarray) -> _View:
+        r, p = self.matrices.shape[:2]
+        images = (points @ self.matrices.reshape(r * p, p).T).reshape(-1, r, p)
+        images = self.mixing.T @ images
+        return _View(points, images, (images @ points[:, :, None])[:, :, 0])
+
+    def _ascent(self, here: _View) -> tuple[np.ndarray, np.ndarray]:
+        """As of a subspace, by conjugate gradients; where a curvature is not negative, they stop there.
+
+        They are preconditioned by what minus the Hessian is inside the axes, and by f outside of them.
+        """
+        points, images, coordinates = here
+        r, p = self.matrices.shape[:2]
+        m = self.axes.shape[1]
+        heights, gradients = here.heights, here.gradients
+        slopes = gradients - heights[:, None] * points
+        steps, below = np.zeros_like(points), np.ones(len(points), dtype=bool)
+        steep = np.flatnonzero(np.linalg.norm(slopes, axis=1) > LEVEL)
+        if steep.size == 0:
+            return steps, below
+        mixed = coordinates[steep] @ self.mixing.T
+        middles = (mixed @ self.matrices.reshape(r, p * p)).reshape(-1, p, p)
+        few = (mixed @ self.inside.reshape(r, m * m)).reshape(-1, m, m)
+        with one_thread():
+            for i, middle, core in zip(steep, middles, few, strict=True):
+                minus = _MinusHessian(points[i], heights[i], middle, images[i], self.axes, core)
+                steps[i], below[i] = _conjugate_gradients(minus, slopes[i])
+        return steps, below
+
+
+class _MinusHessian:
+    """``f I − Π (P(xxᵀ) + 2 Σ_k (V_k x)(V_k x)ᵀ) Π`` on the vectors tangent to the sphere at x.
+
+    Parameters
+    ----------
+    point : ndarray of shape (p,)
+        x.
+    height : float
+        f.
+    middle : ndarray of shape (p, p)
+        ``P(xxᵀ)``.
+    sides : ndarray of shape (r, p)
+        ``V_k x``.
+    axes : ndarray of shape (p, m)
+        U, in which the other matrices have most of their mass.
+    core : ndarray of shape (m, m)
+        ``Uᵀ P(xxᵀ) U``.
+    """
+
+    def __init__(
+        self,
+        point: np.ndarray,
+        height: float,
+        middle: np.ndarray,
+        sides: np.ndarray,
+        axes: np.ndarray,
+        core: np.ndarray,
+    ) -> None:
+        self.point, self.height = point, height
+        self.middle, self.sides, self.axes = middle, sides, axes
+        inner = sides @ axes
+        inside = height * np.eye(len(core)) - core - 2 * inner.T @ inner
+        # Π on both sides, and f for the point itself
+        own = axes.T @ point
+        turned = inside @ own
+        inside += (own @ turned + height) * np.outer(own, own)
+        inside -= np.outer(own, turned) + np.outer(turned, own)
+        self._factor, self._info = dpotrf(inside, lower=1)
+
+    def times(self, vector: np.ndarray) -> np.ndarray:
+        """Its product with a tangent vector."""
+        image = self.height * vector - self.middle @ vector
+        image -= 2 * (self.sides @ vector) @ self.sides
+        return self._tangent(image)
+
+    def roughly_solved(self, vector: np.ndarray) -> np.ndarray:
+        """The preconditioner: its inverse inside the axes, and division by f outside of them."""
+        within = self.axes.T @ vector
+        solved = within / self.height
+        if self._info == 0:
+            solved = dpotrs(self._factor, within, lower=1)[0]
+        return self._tangent((vector - self.axes @ within) / self.height + self.axes @ solved)
+
+    def _tangent(self, vector: np.ndarray) -> np.ndarray:
+        return np.asarray(vector - (self.point @ vector) * self.point)
+
+
+def _conjugate_gradients(minus: _MinusHessian, slope: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Newton's step, the more exact the shorter the slope, and whether no curvature was seen to rise.
+
+    Where one does, it stops with what it has, which leads up.
+    """
+    start = float(np.linalg.norm(slope))
+    enough = max(start * min(0.1, start), LEVEL)
+    step, left = np.zeros_like(slope), slope.copy()
+    soft = minus.roughly_solved(left)
+    direction, energy = soft, float(left @ soft)
+    for _ in range(MOST_CONJUGATE):
+        if np.linalg.norm(left) <= enough:
+            break
+        image = minus.times(direction)
+        curvature = float(direction @ image)
+        if curvature <= 0:
+            return (step if step.any() else direction), False
+        step = step + energy / curvature * direction
+        left = left - energy / curvature * image
+        soft = minus.roughly_solved(left)
+        energy, before = float(left @ soft), energy
+        direction = soft + energy / before * direction
+    return step, True
+
+
+def _is_wide(n_features: int, rank: int) -> bool:
+    """Whether variables are many, and far more than the dimensions that the terms span."""
+    return n_features > WIDE_FEATURES and n_features > WIDE * rank
+
+
+def _leading_columns(matrices: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """Leading eigenvectors of ``Σ_k μ_k² V_k²``, roughly: two rounds of subspace iteration.
+
+    Where the matrices have no more columns than that, their span.
+    """
+    p = matrices.shape[1]
+    weights = (values / np.abs(values).max(initial=np.finfo(float).tiny)) ** 2
+    # a fixed generator: the space is a function of the tensor alone
+    axes = np.random.default_rng(0).standard_normal((p, count))
+    for _ in range(2):
+        image = np.zeros((p, count))
+        for weight, V in zip(weights, matrices, strict=True):
+            image += weight * (V @ (V @ axes))
+        axes = np.linalg.qr(image)[0]
+    return axes
 
 
 def _n_upper(heights: np.ndarray) -> int:
@@ -291,7 +612,7 @@ def _maximisers(
     It has settled when `QUIET_BATCHES` in a row add nothing to its upper part. One rare maximiser can
     still be missed by all, so this makes dependence on the starts less frequent, not impossible.
     """
-    p = subspace.matrices.shape[1]
+    p = subspace.n_features
     known = _Climb(np.empty((p, 0)), np.empty(0), np.empty(0), 0)
     n_quiet = 0
     for _ in range(MAX_BATCHES):
@@ -309,6 +630,10 @@ def _maximisers(
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=0)
+
+
+def _unit_rows(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1)[:, None])
 
 
 def _distinct(points: np.ndarray, taken: np.ndarray, same_cosine: float = SAME_COSINE) -> list[int]:
