@@ -211,11 +211,15 @@ def test_packs_of_rows_are_dealt_as_rows_are(n, m, monkeypatch):
     """What chance gives is the same, whether rows are dealt or packs of them; sizes do not matter."""
     rng = np.random.default_rng(1)
     rows = rng.laplace(size=(n + m, 4))
+    stacked = subspace._Stacked(rows[:n], rows[n:])
+    rows = stacked.take(np.arange(n + m))
+    for part in (rows[:n], rows[n:]):
+        assert_allclose(part.mean(axis=0), 0, atol=1e-12)
     chances = []
     for few in (0, 10**6):
         monkeypatch.setattr(subspace, "FEW_ROWS", few)
         monkeypatch.setattr(subspace, "PACKS", 300)
-        deals = list(subspace._deals(rows, n, 1000, np.random.default_rng(2)))
+        deals = list(subspace._deals(stacked, 1000, np.random.default_rng(2)))
         whole = rows.T @ rows
         chances.append([subspace._largest_ratio(fore, back, m) - 1 for fore, back in deals])
         for fore, back in deals[:5]:

@@ -32,8 +32,8 @@ TAILS, LEANS = 24 / (16 * 3**0.5 - 27), 36 / (8 * 3**0.5 - 9)
 # w
 LOPSIDED = 0.25
 N_STARTS, FINALISTS = 8, 3
-# The starts are followed on this many rows, and the best few of them to the end on all.
-SEARCH_ROWS = 4000
+# The starts are followed on this many rows, the best few of them to the end on more, and the best on all.
+SEARCH_ROWS, FINAL_ROWS = 4000, 30_000
 # |cosine| above which two searches, on those rows, have found the same source.
 SAME_COSINE = 1 - 1e-4
 # Products of no more multiplications than this are done at once by BLAS, without copies; rows in a block.
@@ -115,8 +115,8 @@ def farthest_from_gaussian(
     start : ndarray of shape (d, d), optional
         A rotation to start from as well.
     n_starts : int
-        Random rotations. They are followed on 4000 rows, the same for all; the best three, by all rows,
-        are followed to the end.
+        Random rotations. They are followed on 4000 rows, the same for all; the best three are followed
+        to the end on 30 000, and the best of them on all.
     max_iter : int
         Most steps from one start, and again for the last part on all rows.
     tol : float
@@ -148,15 +148,12 @@ def farthest_from_gaussian(
     n, d = whitened.shape
     if d == 1:
         return Rotation(np.ones((1, 1)), negentropy(whitened, lopsided), 0, 0.0)
-    some = whitened
-    if n > SEARCH_ROWS:
-        # the same rows whatever the starts: others would prefer other maxima
-        some = whitened[np.random.default_rng(0).choice(n, SEARCH_ROWS, replace=False)]
+    some = _drawn(whitened, SEARCH_ROWS)
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
     starts += [] if start is None else [start]
     # products of blocks are small: threads would wait for one another
     with threadpool_limits(1, "blas"):
-        few, rows = _Rows(some), _Rows(whitened)
+        few, rows = _Rows(some), _Rows(_drawn(whitened, FINAL_ROWS))
         tried = [_ascend(few, each, lopsided, max_iter, max(tol, 1e-3)) for each in starts]
         tried.sort(key=lambda found: -rows.value(found.matrix, lopsided))
         ends: list[Rotation] = []
@@ -167,7 +164,18 @@ def farthest_from_gaussian(
             followed.append(each.matrix)
             last = _ascend(rows, each.matrix, lopsided, max_iter, tol)
             ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
-    return max(ends, key=lambda found: found.negentropy)
+        best = max(ends, key=lambda found: found.negentropy)
+        if n <= FINAL_ROWS:
+            return best
+        last = _ascend(_Rows(whitened), best.matrix, lopsided, max_iter, tol)
+    return last._replace(n_iter=best.n_iter + last.n_iter)
+
+
+def _drawn(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most so many rows; the same ones whatever the starts: others would prefer other maxima."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.random.default_rng(0).choice(len(rows), most, replace=False)]
 
 
 def _same_sources(one: np.ndarray, other: np.ndarray) -> bool:

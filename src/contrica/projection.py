@@ -337,7 +337,9 @@ def _leading_axes(
             check_finite=False,
         )
         return np.maximum(values[::-1], 0.0), axes[:, ::-1], trace
-    if 4 * 8 * rows * p <= budget or count >= min(p, rows) - 1:
+    sparse = any(isinstance(X, Rows) and X.sparse for X in datasets)
+    few = rows < p and not sparse and 4 * 8 * rows * p <= budget
+    if few or count >= min(p, rows) - 1:
         # the right singular vectors of the rows themselves
         centred = np.vstack([held_in_memory(X) - mean for X in datasets])
         _, singular, right = np.linalg.svd(centred, full_matrices=count > rows)

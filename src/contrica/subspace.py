@@ -18,6 +18,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dsygvx
 from sklearn.exceptions import ConvergenceWarning
 
+from contrica.blocks import block_rows, iterate_blocks
 from contrica.contrast import contrast_ratio
 from contrica.cumulants import Cumulants
 from contrica.decompositions import Decomposition, canonical
@@ -132,14 +133,13 @@ def choose_dimension(
     check_count("n_permutations", n_permutations, least=2)
     n, m = len(X), len(background)
     check_n_rows(min(n, m), 2, "a contrast subspace")
-    centred = [part - part.mean(axis=0) for part in (X, background)]
+    rows = _Stacked(X, background)
     p = X.shape[1]
     price = min(n, m) * p**2 + 20 * p**3  # of a deal: products of the rows dealt, eigenvalues
     n_deals = int(np.clip(DEALING // price, min(FEWEST_DEALS, n_permutations), n_permutations))
-    largest = [
-        _largest_ratio(fore, back, m) for fore, back in _deals(np.vstack(centred), n, n_deals, rng)
-    ]
-    ratios = contrast_axes(centred[0].T @ centred[0] / n, centred[1].T @ centred[1] / m, m)[0]
+    largest = [_largest_ratio(fore, back, m) for fore, back in _deals(rows, n_deals, rng)]
+    fore, back = (rows.products(part) for part in (np.arange(n), np.arange(n, n + m)))
+    ratios = contrast_axes(fore / n, back / m, m)[0]
     chance, spread = np.mean(largest), np.std(largest, ddof=1)
     surely, perhaps = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
     if surely == perhaps:
@@ -162,24 +162,47 @@ def _largest_ratio(fore: np.ndarray, back: np.ndarray, n_background_samples: int
     return float(values[0])
 
 
+class _Stacked:
+    """Rows of two datasets, each about its mean, by number; never all of them at a time."""
+
+    def __init__(self, X: np.ndarray, background: np.ndarray) -> None:
+        self._parts = [(part, part.mean(axis=0)) for part in (X, background)]
+        self.n = len(X)
+        self.shape = (len(X) + len(background), X.shape[1])
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        found = np.empty((index.size, self.shape[1]))
+        first = index < self.n
+        for (part, mean), own, start in zip(self._parts, (first, ~first), (0, self.n), strict=True):
+            found[own] = part[index[own] - start] - mean
+        return found
+
+    def products(self, index: np.ndarray) -> np.ndarray:
+        """``Σ w wᵀ`` over some of the rows."""
+        total = np.zeros((self.shape[1],) * 2)
+        step = block_rows(self.shape[1])
+        for start in range(0, index.size, step):
+            some = self.take(index[start : start + step])
+            total += some.T @ some
+        return total
+
+
 def _deals(
-    rows: np.ndarray, n: int, n_deals: int, rng: np.random.Generator
+    rows: _Stacked, n_deals: int, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Mean products of variables over n rows drawn at random, and over the others."""
-    total, p = rows.shape
+    n, (total, p) = rows.n, rows.shape
     fewer = min(n, total - n)
     count = max(PACKS, -(-FEWEST_DEALT * total // fewer))
     if fewer <= FEW_ROWS or count * p**2 > PACKED_ENTRIES:
-        whole = rows.T @ rows
+        whole = rows.products(np.arange(total))
         for _ in range(n_deals):
-            dealt = rows[rng.permutation(total)[:fewer]]
-            part = dealt.T @ dealt
+            part = rows.products(rng.permutation(total)[:fewer])
             sums = (part, whole - part) if fewer == n else (whole - part, part)
             yield sums[0] / n, sums[1] / (total - n)
         return
-    shuffled = rows[rng.permutation(total)]
-    split = np.array_split(shuffled, count)
-    packs = np.array([pack.T @ pack for pack in split])
+    split = np.array_split(rng.permutation(total), count)
+    packs = np.array([rows.products(pack) for pack in split])
     sizes = np.array([len(pack) for pack in split], dtype=float)
     whole = packs.sum(axis=0)
     first = (np.arange(count) < round(count * n / total)).astype(float)
@@ -276,7 +299,7 @@ def subspace_ica(
                 PatternWarning,
             )
     whiten = inside @ (rotation[:, varies] / np.sqrt(values[varies]))
-    whitened = (X - fore.mean) @ whiten
+    whitened = _along(X, fore.mean, whiten)
     kept = d if n_kept is None else min(n_kept, d)
     some_are_kept = kept < d  # and the others are not
     shift = fore.mean - back.mean
@@ -303,7 +326,7 @@ def subspace_ica(
         if not some_are_kept:
             return filters, found
         filters = filters[:, np.argsort(-ratios(filters), kind="stable")]
-        sources = (X - fore.mean) @ filters
+        sources = _along(X, fore.mean, filters)
         return filters @ gather_shift(sources, filters.T @ shift, errors(filters), kept), found
 
     filters, found = separate(LOPSIDED)
@@ -332,6 +355,16 @@ def subspace_ica(
     order = np.argsort(-np.abs(weights) * np.linalg.norm(patterns, axis=0) ** 4, kind="stable")
     foreground = canonical(weights[order], patterns[:, order], found.n_iter)
     return SubspaceFit(foreground, ratio[order], found.n_iter)
+
+
+def _along(rows: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """``(x − μ) · W`` of all rows, some at a time."""
+    found = np.empty((len(rows), axes.shape[1]))
+    start = 0
+    for block in iterate_blocks(rows, block_rows(rows.shape[1])):
+        np.matmul(block - mean, axes, out=found[start : start + len(block)])
+        start += len(block)
+    return found
 
 
 def gather_shift(

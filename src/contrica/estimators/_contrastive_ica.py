@@ -435,7 +435,9 @@ class ContrastiveICA(BaseContrastive):
                 )
             self.n_foreground_ = min(self.n_foreground_, p)
             return self.n_foreground_
-        background = np.vstack([part - part.mean(axis=0) for part in rows[1:]])
+        background = rows[1]
+        if len(rows) > 2:
+            background = np.vstack([part - part.mean(axis=0) for part in rows[1:]])
         # deals of their own: near the edge the dimension would otherwise change with random_state
         self.n_foreground_ = choose_dimension(rows[0], background, rng=np.random.default_rng(0))
         wanted = min(self.n_components or 1, p)
