@@ -253,20 +253,18 @@ def _ascend(rows: _Rows, start: np.ndarray, lopsided: float, max_iter: int, tol:
     base, scale = start, 1.0
 
     def turn(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``(I − K)⁻¹ (I + K)`` of a skew matrix K, and the first factor."""
+        """``(I − K)⁻¹ (I + K) = 2 (I − K)⁻¹ − I`` of a skew matrix K, and the inverse."""
         skew = np.zeros((d, d))
         skew[upper] = parameters / 2
-        skew -= skew.T
-        inverse = np.linalg.inv(eye - skew)
-        return inverse @ (eye + skew), inverse
+        inverse = np.linalg.inv(eye - skew + skew.T)
+        return 2 * inverse - eye, inverse
 
     def descent(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         rotation, inverse = turn(parameters)
         value, by_turn = rows.slope(base @ rotation, lopsided)
-        by_rotation = base.T @ by_turn
-        # dR = (I − K)⁻¹ dK (I + R)
-        by_skew = inverse.T @ by_rotation @ (eye + rotation).T
-        return -scale * value, -scale * (by_skew - by_skew.T)[upper] / 2
+        # dR = 2 (I − K)⁻¹ dK (I − K)⁻¹
+        by_skew = inverse.T @ (base.T @ by_turn) @ inverse.T
+        return -scale * value, -scale * (by_skew - by_skew.T)[upper]
 
     steps, chart_steps = 0, CHART_STEPS
     while True:

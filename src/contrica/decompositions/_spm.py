@@ -38,6 +38,8 @@ POWER_STEPS = 60
 # maximiser, are merged.
 MERGE_EVERY = 15
 NEAR_COSINE = 0.99
+# A curvature smaller than this is taken for this: where f is flat rounding must not make a step.
+FLAT = 1e-6
 # A Newton step shorter than this, towards a maximiser, needs no other to compare with.
 SHORT_STEP = 0.1
 # Variables above which terms are first sought in fewer dimensions, so many for each; numbers that are
@@ -323,7 +325,8 @@ class _Subspace:
         return reached, lengths
 
     def _ascent(self, here: _View) -> tuple[np.ndarray, np.ndarray]:
-        """``|Hessian|⁻¹ gradient`` on the sphere, and whether all curvatures are negative."""
+        """``|Hessian|⁻¹ gradient`` on the sphere, and whether all curvatures are surely negative."""
+        eye = np.eye(self.n_features)
         points, images, coordinates = here
         r, p = self.matrices.shape[:2]
         heights, gradients = here.heights, here.gradients
@@ -338,12 +341,13 @@ class _Subspace:
         slopes = gradients - heights[:, None] * points
         steps, below = np.empty_like(points), np.zeros(len(points), dtype=bool)
         for i, (matrix, slope) in enumerate(zip(minus, slopes, strict=True)):
-            _, solution, info = dposv(matrix.T, slope, lower=1)
-            steps[i], below[i] = solution, info == 0
+            below[i] = dpotrf(matrix.T - FLAT * eye, lower=1)[1] == 0
+            if below[i]:
+                steps[i] = dposv(matrix.T, slope, lower=1)[1]
         if not below.all():
             curvatures, axes = np.linalg.eigh(minus[~below])
             turned = np.einsum("nij,ni->nj", axes, slopes[~below])
-            turned /= np.maximum(np.abs(curvatures), 1e-6)
+            turned /= np.maximum(np.abs(curvatures), FLAT)
             steps[~below] = np.einsum("nij,nj->ni", axes, turned)
         return steps, below
 
@@ -526,7 +530,7 @@ class _MinusHessian:
         self.point, self.height = point, height
         self.middle, self.sides, self.axes = middle, sides, axes
         inner = sides @ axes
-        inside = height * np.eye(len(core)) - core - 2 * inner.T @ inner
+        inside = (height + FLAT) * np.eye(len(core)) - core - 2 * inner.T @ inner
         # Π on both sides, and f for the point itself
         own = axes.T @ point
         turned = inside @ own
@@ -553,9 +557,9 @@ class _MinusHessian:
 
 
 def _conjugate_gradients(minus: _MinusHessian, slope: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Newton's step, the more exact the shorter the slope, and whether no curvature was seen to rise.
+    """Newton's step, the more exact the shorter the slope, and whether all curvatures seen are negative.
 
-    Where one does, it stops with what it has, which leads up.
+    Where one is not, it stops with what it has, which leads up.
     """
     start = float(np.linalg.norm(slope))
     enough = max(start * min(0.1, start), LEVEL)
@@ -567,7 +571,7 @@ def _conjugate_gradients(minus: _MinusHessian, slope: np.ndarray) -> tuple[np.nd
             break
         image = minus.times(direction)
         curvature = float(direction @ image)
-        if curvature <= 0:
+        if curvature <= FLAT * float(direction @ direction):
             return (step if step.any() else direction), False
         step = step + energy / curvature * direction
         left = left - energy / curvature * image
