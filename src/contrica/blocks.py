@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -191,11 +191,15 @@ class _Sparse(Rows):
             yield _written_out(self._cut(start, min(start + n_rows, len(self))))
 
     def pieces(self) -> Iterator[Any]:
-        # as many entries in each as there are in a block, so that what is made of them is small
+        return iter(self._pieces)
+
+    @cached_property
+    def _pieces(self) -> list[Any]:
+        """As many entries in each as there are in a block, so that what is made of them is small."""
         share = max(self._data.nnz / max(len(self), 1), 1.0)
         n_rows = max(int(BLOCK_BYTES / (8 * share)), 256)
-        for start in range(0, len(self), n_rows):
-            yield self._cut(start, min(start + n_rows, len(self)))
+        starts = range(0, len(self), n_rows)
+        return [self._cut(start, min(start + n_rows, len(self))) for start in starts]
 
 
 class _Parts(Rows):

@@ -34,6 +34,8 @@ LOPSIDED = 0.25
 N_STARTS, FINALISTS = 8, 3
 # The starts are followed on this many rows, the best few of them to the end on more, and the best on all.
 SEARCH_ROWS, FINAL_ROWS = 4000, 30_000
+# Slope at which one maximum can be told from another; only the last search goes on to ``tol``.
+ROUGHLY = 1e-3
 # |cosine| above which two searches, on those rows, have found the same source.
 SAME_COSINE = 1 - 1e-4
 # Products of no more multiplications than this are done at once by BLAS, without copies; rows in a block.
@@ -116,7 +118,7 @@ def farthest_from_gaussian(
         A rotation to start from as well.
     n_starts : int
         Random rotations. They are followed on 4000 rows, the same for all; the best three are followed
-        to the end on 30 000, and the best of them on all.
+        on 30 000, and the best of them to the end on all.
     max_iter : int
         Most steps from one start, and again for the last part on all rows.
     tol : float
@@ -154,7 +156,7 @@ def farthest_from_gaussian(
     # products of blocks are small: threads would wait for one another
     with threadpool_limits(1, "blas"):
         few, rows = _Rows(some), _Rows(_drawn(whitened, FINAL_ROWS))
-        tried = [_ascend(few, each, lopsided, max_iter, max(tol, 1e-3)) for each in starts]
+        tried = [_ascend(few, each, lopsided, max_iter, max(tol, ROUGHLY)) for each in starts]
         tried.sort(key=lambda found: -rows.value(found.matrix, lopsided))
         ends: list[Rotation] = []
         followed: list[np.ndarray] = []
@@ -162,12 +164,12 @@ def farthest_from_gaussian(
             if any(_same_sources(each.matrix, other) for other in followed):
                 continue  # they lead to one maximum
             followed.append(each.matrix)
-            last = _ascend(rows, each.matrix, lopsided, max_iter, tol)
+            last = _ascend(rows, each.matrix, lopsided, max_iter, max(tol, ROUGHLY))
             ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
         best = max(ends, key=lambda found: found.negentropy)
-        if n <= FINAL_ROWS:
-            return best
-        last = _ascend(_Rows(whitened), best.matrix, lopsided, max_iter, tol)
+        if n > FINAL_ROWS:
+            rows = _Rows(whitened)
+        last = _ascend(rows, best.matrix, lopsided, max_iter, tol)
     return last._replace(n_iter=best.n_iter + last.n_iter)
 
 
