@@ -25,6 +25,7 @@ import scipy.sparse as sp
 __all__ = [
     "Accumulator",
     "Blocks",
+    "Chosen",
     "ClusterLostError",
     "ColumnSummary",
     "Rows",
@@ -179,12 +180,14 @@ class _Sparse(Rows):
         self.shape = self._data.shape
 
     def _cut(self, start: int, stop: int) -> Any:
-        """Some rows; their entries are views, which scipy's own slices are not."""
+        """Some rows; their entries are views, which those of scipy's own slices are not."""
         X = self._data
         ends = X.indptr[start : stop + 1]
         own = slice(ends[0], ends[-1])
-        parts = (X.data[own], X.indices[own], ends - ends[0])
-        return sp.csr_matrix(parts, shape=(ends.size - 1, X.shape[1]), copy=False)
+        rows = sp.csr_matrix((ends.size - 1, X.shape[1]), dtype=X.dtype)
+        # written in: the constructor copies what is less than half of another array
+        rows.data, rows.indices, rows.indptr = X.data[own], X.indices[own], ends - ends[0]
+        return rows
 
     def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
         for start in range(0, len(self), n_rows):
@@ -678,18 +681,27 @@ def chosen_rows(X: np.ndarray | Rows, index: np.ndarray) -> np.ndarray:
     """Rows of given numbers, increasing, as an array of numpy; one pass."""
     if isinstance(X, np.ndarray):
         return X[index]
-    found: np.ndarray = accumulate(X, partial(_Chosen, index)).rows(X.shape[1])
+    found: np.ndarray = accumulate(X, partial(Chosen, index)).rows(X.shape[1])
     return found
 
 
-class _Chosen:
-    """Accumulator that keeps the rows of given numbers."""
+class Chosen:
+    """Accumulator that keeps the rows of given numbers.
+
+    Parameters
+    ----------
+    index : ndarray of int
+        The numbers, increasing.
+    start : int
+        Number of the first row that will come.
+    """
 
     def __init__(self, index: np.ndarray, start: int) -> None:
         self._index, self._start, self._next = index, start, start
         self._kept: list[tuple[int, np.ndarray]] = []
 
-    def update(self, block: Any) -> _Chosen:
+    def update(self, block: Any) -> Chosen:
+        """Keep those of the block's rows that are asked for."""
         stop = self._next + block.shape[0]
         first, last = np.searchsorted(self._index, [self._next, stop])
         if last > first:
@@ -700,7 +712,8 @@ class _Chosen:
         self._next = stop
         return self
 
-    def merge(self, other: _Chosen) -> _Chosen:
+    def merge(self, other: Chosen) -> Chosen:
+        """Add what another one has kept."""
         self._kept += other._kept
         return self
 
@@ -709,9 +722,11 @@ class _Chosen:
         return self.__dict__ | ({"_index": None} if self._kept else {})
 
     def rows(self, n_columns: int) -> np.ndarray:
+        """What was kept, in the order of the numbers; it is let go of here."""
         kept = [rows for _, rows in sorted(self._kept, key=lambda part: part[0])]
         total = np.empty((sum(map(len, kept)), n_columns))
         start = 0
+        self._kept = []
         while kept:  # each is let go of once it is written
             rows = kept.pop(0)
             total[start : start + len(rows)] = rows

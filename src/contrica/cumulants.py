@@ -46,6 +46,7 @@ __all__ = [
     "Scatter",
     "Storage",
     "cumulants",
+    "expanded_rows",
     "fits_packed",
     "packed_bytes",
     "pooled",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from contrica.blocks import (
+    Chosen,
     Rows,
     Summary,
     accumulate,
@@ -21,7 +22,16 @@ from contrica.blocks import (
     projected,
     rows_times,
 )
-from contrica.cumulants import MAX_PACKED_FEATURES, Cumulants, Estimate, Scatter, cumulants
+from contrica.cumulants import (
+    MAX_PACKED_FEATURES,
+    Cumulants,
+    Estimate,
+    Moments,
+    Scatter,
+    cumulants,
+    expanded_rows,
+    fits_packed,
+)
 from contrica.memory import memory_budget
 from contrica.symmetric import fix_signs
 from contrica.validation import check_choice, check_count
@@ -37,7 +47,7 @@ __all__ = [
     "project_cumulants",
     "project_rows",
     "rows_in",
-    "some_rows",
+    "survey",
     "whitening",
 ]
 
@@ -183,27 +193,52 @@ def rows_in(
     return project_rows(rows, basis, estimate) if estimate == "robust" else projected(rows, basis)
 
 
-def some_rows(rows: np.ndarray | Rows, basis: np.ndarray | None, most: int) -> np.ndarray:
-    """`project_rows` of all rows, or of so many drawn at random, the same of every container.
+def survey(
+    rows: np.ndarray | Rows,
+    estimate: Estimate,
+    most: int,
+    *,
+    memory_limit: int | None = None,
+) -> tuple[Cumulants, np.ndarray]:
+    """Cumulants of all rows, and some of the rows, drawn at random; in one pass if cumulants are packed.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_samples, n_features), or Rows
-    basis : ndarray of shape (n_features, k) or None
+    rows : ndarray of shape (n_samples, k), or Rows
+    estimate : {"plugin", "unbiased"}
     most : int
-        Rows at most.
+        Rows to draw, fewer than there are; the same ones of every container.
+    memory_limit : int, optional
+        Bytes, as of `contrica.cumulants.cumulants`.
 
     Returns
     -------
-    ndarray of shape (at most ``most``, k)
+    Cumulants
+    ndarray of shape (most, k)
     """
-    n = len(rows)
-    if n <= most:
-        return project_rows(rows, basis)
-    index = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
-    if isinstance(rows, np.ndarray):
-        return project_rows(rows[index], basis)
-    return chosen_rows(projected(rows, basis), index)
+    n, k = rows.shape
+    index = np.sort(np.random.default_rng(0).choice(n, min(most, n), replace=False))
+    if isinstance(rows, np.ndarray) or not fits_packed(k, memory_limit):
+        return cumulants(rows, estimate, memory_limit=memory_limit), chosen_rows(rows, index)
+    both = accumulate(rows, partial(_Both, k, index), expanded_rows(k, rows))
+    return both.moments.cumulants(estimate), both.chosen.rows(k)
+
+
+class _Both:
+    """Accumulator of moments that also keeps the rows of given numbers."""
+
+    def __init__(self, n_features: int, index: np.ndarray, start: int = 0) -> None:
+        self.moments, self.chosen = Moments(n_features), Chosen(index, start)
+
+    def update(self, block: Any) -> _Both:
+        self.moments.update(block)
+        self.chosen.update(block)
+        return self
+
+    def merge(self, other: _Both) -> _Both:
+        self.moments.merge(other.moments)
+        self.chosen.merge(other.chosen)
+        return self
 
 
 def project_cumulants(

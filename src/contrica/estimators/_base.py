@@ -35,7 +35,7 @@ from contrica.projection import (
     common_basis,
     estimate_of_rows,
     project_rows,
-    some_rows,
+    survey,
 )
 from contrica.ranks import Ranks, choose_ranks
 from contrica.sums import DataSums
@@ -68,9 +68,9 @@ __all__ = [
 
 logger = logging.getLogger("contrica")
 
-# Entries of the rows that are held to choose ranks and to rotate sources, 256 MB of them; of more rows a
-# random sample. In memory, they are held so many times over.
-MOST_HELD, HELD_COPIES, FEWEST_HELD = 2**25, 10, 2000
+# Of more rows than this, and more entries than this, 128 MB of them, a random sample is held to choose
+# ranks and to rotate sources. In memory, they are held so many times over.
+MANY_ROWS, MOST_HELD, HELD_COPIES, FEWEST_HELD = 100_000, 2**24, 10, 2000
 # Matrices of as many rows and columns as there are dimensions that a fit holds, and copies of the rows
 # that drawing them in takes.
 MATRIX_COPIES, ROBUST_COPIES = 12, 6
@@ -401,19 +401,23 @@ class BaseContrastive(ContrastTransformer):
         self._foresee(k, sum(n_rows), budget)
         logger.info("cumulants of %s rows", " and ".join(map(str, n_rows)))
         estimate: Any = self.cumulant
-        most = max(min(MOST_HELD, budget // (8 * HELD_COPIES)) // k, FEWEST_HELD)
-        rows: list[Any]
+        most = max(
+            min(max(MOST_HELD // k, MANY_ROWS), budget // (8 * HELD_COPIES * k)), FEWEST_HELD
+        )
+        taken = estimate_of_rows(estimate)
+        seen: Sequence[np.ndarray | Rows]
         if sum(n_rows) <= most or estimate == "robust":
             rows = [project_rows(part, self.basis_, estimate) for part in datasets]
             seen = [on_device(part, self.device, self.dtype) for part in rows]
+            found = [cumulants(part, taken, memory_limit=budget) for part in seen]
         else:
             seen = [projected(part, self.basis_) for part in datasets]
             shares = [max(most * n // sum(n_rows), 2) for n in n_rows]
-            rows = [
-                some_rows(part, self.basis_, share)
-                for part, share in zip(datasets, shares, strict=True)
+            surveyed = [
+                survey(part, taken, share, memory_limit=budget)
+                for part, share in zip(seen, shares, strict=True)
             ]
-        found = [cumulants(part, estimate_of_rows(estimate), memory_limit=budget) for part in seen]
+            found, rows = (list(each) for each in zip(*surveyed, strict=True))
         self._fit_cumulants(found, rows, seen)
 
     def _fit_cumulants(
