@@ -718,3 +718,23 @@ def test_an_excessive_rank_warns_by_statement(design, solver):
         ContrastiveICA(2, n_background=16, n_foreground=3, solver=solver, random_state=0).fit(
             design.foreground, background=design.background
         )
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+@pytest.mark.parametrize(
+    "options", [{}, {"solver": "paper", "n_background": 3, "n_foreground": 2}], ids=["auto", "paper"]
+)
+def test_variables_rotated_into_many_give_rotated_patterns(options, rng):
+    """Sixty variables in a thousand: no PCA, and the patterns of the packed fit of the sixty."""
+    X, Y = rng.laplace(size=(2, 1500, 60)) * np.linspace(3, 1, 60)
+    X[:, :4] += 5 * rng.choice([-1, 1], (1500, 1))
+    X[:, 4:6] += 5 * rng.exponential(size=(1500, 1))
+    turn = np.linalg.qr(rng.standard_normal((1000, 60)))[0]
+    few = ContrastiveICA(2, n_pcs=None, random_state=0, **options).fit(X, background=Y)
+    many = ContrastiveICA(2, n_pcs=None, random_state=0, **options)
+    many.fit(X @ turn.T, background=Y @ turn.T)
+    assert many.n_pcs_ == 60
+    expected = few.components_ @ turn.T
+    signs = np.sign(np.sum(many.components_ * expected, axis=1))[:, None]
+    assert_allclose(many.components_ * signs, expected, atol=1e-6)
+    assert_allclose(many.contrast_ratio_, few.contrast_ratio_, rtol=1e-6)

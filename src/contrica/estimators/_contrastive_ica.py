@@ -100,10 +100,10 @@ class ContrastiveICA(BaseContrastive):
     memory_limit : int, str or None, default=None
         Bytes, or text such as "2GB", that a fit may take beyond what is held before; ``None`` is a
         quarter of what is free. It decides whether cumulants are written out or contracted on demand,
-        which gives the same patterns. Where it leaves no room for all rows in the dimensions worked in, or these are
-        more than 100 000 rows and take more than 128 MB, the dimension of a contrast subspace and the
-        rotation in it come from a random sample of the rows, the same in every fit; cumulants are of all
-        rows always. What cannot fit is refused before it is computed.
+        which gives the same patterns. Where it leaves no room for all rows in the dimensions worked in,
+        or these are more than 100 000 rows and take more than 128 MB, the dimension of a contrast
+        subspace and the rotation in it come from a random sample of the rows, the same in every fit;
+        cumulants are of all rows always. What cannot fit is refused before it is computed.
     device : str or None, default=None
         Where sums over rows are taken: such as "cuda", for which torch or cupy is needed. ``None``: where
         the rows are, which for a tensor on a GPU is there. What is learnt comes back as numpy arrays;
