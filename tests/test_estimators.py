@@ -722,7 +722,9 @@ def test_an_excessive_rank_warns_by_statement(design, solver):
 
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 @pytest.mark.parametrize(
-    "options", [{}, {"solver": "paper", "n_background": 3, "n_foreground": 2}], ids=["auto", "paper"]
+    "options",
+    [{}, {"solver": "paper", "n_background": 3, "n_foreground": 2}],
+    ids=["auto", "paper"],
 )
 def test_variables_rotated_into_many_give_rotated_patterns(options, rng):
     """Sixty variables in a thousand: no PCA, and the patterns of the packed fit of the sixty."""

@@ -14,8 +14,10 @@ matrix is never written out beyond one block, and products with it are taken spa
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -46,6 +48,7 @@ __all__ = [
     "projected",
     "rows_times",
     "same_kind",
+    "short",
     "tensor_times",
     "to_numpy",
 ]
@@ -57,8 +60,11 @@ BLOCK_BYTES = 16 * 2**20
 DEVICE_BLOCK_BYTES = 2**30
 # Accumulators merged at a time by dask: the most that one worker holds.
 FAN_IN = 4
-# Data are kept on a device as a whole where they take at most this share of its free memory.
-DEVICE_SHARE = 0.5
+# Data are kept on a device as a whole where they take at most this share of its free memory; while they
+# are put together they are there twice.
+DEVICE_SHARE = 0.3
+# Rows of single precision that are summed by one product.
+SINGLE_ROWS = 8192
 
 
 class Rows(ABC):
@@ -208,18 +214,21 @@ class _Sparse(Rows):
 class _Parts(Rows):
     """Arrays that follow one another and are made anew for each pass."""
 
-    def __init__(self, parts: Callable[[], Iterable[Any]], shape: tuple[int, int]) -> None:
-        self._parts, self.shape = parts, shape
+    def __init__(
+        self, parts: Callable[[], Iterable[Any]], shape: tuple[int, int], columns: list[Any] | None
+    ) -> None:
+        self._parts, self.shape, self.columns = parts, shape, columns
 
     def blocks(self, n_rows: int) -> Iterator[Any]:
         seen = 0
         for part in self._parts():
-            rows = as_rows(part, "a block")
+            rows = _table(part, "a block")
             if rows.shape[1] != self.shape[1]:
                 raise ValueError(
                     f"a block of {rows.shape[1]} columns came after row {seen}, but the blocks before "
                     f"it have {self.shape[1]}. All must measure the same variables in the same order."
                 )
+            _same_columns(self.columns, _columns(part), "a block")
             seen += rows.shape[0]
             yield from iterate_blocks(rows, n_rows)
         if seen != len(self):
@@ -281,18 +290,33 @@ def _merged(parts: list[Any]) -> Any:
 
 def _computed(delayed: Any) -> Any:
     """The value; a cluster that is lost is said in words."""
-    try:
+    with _cluster():
         return delayed.compute()
+
+
+@contextmanager
+def _cluster() -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
-        if type(error).__module__.split(".")[0] != "distributed" and not isinstance(
-            error, TimeoutError | ConnectionError
-        ):
+        if type(error).__module__.split(".")[0] != "distributed" and not _is_gone():
             raise
         raise ClusterLostError(
             f"the dask cluster was lost while rows were summed ({type(error).__name__}: {error}). "
             "Nothing was fitted. Start the cluster, or give its workers more memory or smaller chunks, "
             "and fit again; with partial_fit the sums made so far can be saved."
         ) from error
+
+
+def _is_gone() -> bool:
+    """Whether there was a cluster, and it does not answer any more."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return False
+    try:
+        return bool(distributed.default_client().status != "running")
+    except ValueError:  # there is none
+        return False
 
 
 class _Projected(Rows):
@@ -329,6 +353,10 @@ class _Seen:
     def merge(self, other: _Seen) -> _Seen:
         self.inner.merge(other.inner)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # sums that travel leave behind what they were made with
+        return self.__dict__ | {"_basis": None}
 
 
 def projected(X: np.ndarray | Rows, basis: np.ndarray | None) -> np.ndarray | Rows:
@@ -384,6 +412,7 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     """
     if isinstance(data, Rows):
         return data
+    _refuse_complex(data, name)
     if type(data) is np.ndarray:
         # numbers that would be copied as a whole to be doubles are copied block by block instead
         large = data.ndim == 2 and data.size * 8 > BLOCK_BYTES
@@ -405,6 +434,15 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     if _is_stream(data):
         return _stream(data, name)
     return data
+
+
+def _refuse_complex(data: Any, name: str) -> None:
+    kind = getattr(data, "dtype", None)
+    if "complex" in str(kind):
+        raise ValueError(
+            f"{name} holds complex numbers ({kind}). Complex data not supported: pass real and imaginary "
+            "parts as variables of their own."
+        )
 
 
 def _module(data: Any) -> str:
@@ -457,7 +495,12 @@ def _stream(data: Iterable[Any], name: str) -> Rows:
             "Give what can be read again from its beginning: contrica.blocks.Blocks of a list of them, "
             "or of a function that starts anew. Or pass its blocks to partial_fit, which reads each once."
         )
-    shapes = [as_rows(part, name).shape for part in data]
+    shapes, columns = [], None
+    for part in data:
+        shapes.append(_table(part, name).shape)
+        found = _columns(part)
+        _same_columns(columns, found, name)
+        columns = columns or found
     if not shapes:
         raise ValueError(f"{name} has no blocks of rows.")
     widths = {shape[1] for shape in shapes}
@@ -466,19 +509,40 @@ def _stream(data: Iterable[Any], name: str) -> Rows:
             f"the blocks of {name} have {sorted(widths)} columns. All must measure the same variables "
             "in the same order."
         )
-    return _Parts(lambda: data, (sum(shape[0] for shape in shapes), widths.pop()))
+    return _Parts(lambda: data, (sum(shape[0] for shape in shapes), widths.pop()), columns)
+
+
+def _table(part: Any, name: str) -> Any:
+    """A block with a shape; rows written out as lists become one."""
+    rows = as_rows(part, name)
+    return rows if hasattr(rows, "shape") else np.asarray(rows, dtype=np.float64)
+
+
+def _columns(part: Any) -> list[Any] | None:
+    columns = getattr(part, "columns", None)
+    return None if columns is None else list(columns)
+
+
+def _same_columns(known: list[Any] | None, found: list[Any] | None, name: str) -> None:
+    if known is not None and found is not None and known != found and len(known) == len(found):
+        raise ValueError(
+            f"blocks of {name} have other columns, or the same in another order, than the blocks before "
+            f"them: {found[:5]} after {known[:5]}. All must measure the same variables in the same order."
+        )
 
 
 def _dask_rows(data: Any, name: str) -> Rows:
     """Chunks of a dask array or frame."""
     if hasattr(data, "to_dask_array"):
-        data = data.to_dask_array(lengths=True)
+        with _cluster():
+            data = data.to_dask_array(lengths=True)
     if data.ndim != 2:
         raise ValueError(
             f"{name} has {data.ndim} dimensions, but a table of rows by variables is needed."
         )
     if any(np.isnan(size) for size in data.chunks[0]):
-        data = data.compute_chunk_sizes()
+        with _cluster():
+            data = data.compute_chunk_sizes()
     return _Dask(data.rechunk({1: -1}))  # whole rows
 
 
@@ -558,7 +622,12 @@ def tensor_times(data: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
     tensor = data.detach() if hasattr(data, "detach") else data
     if not xp.isdtype(tensor.dtype, "real floating"):
         tensor = as_doubles(tensor)
-    return tensor @ like(tensor, matrix) - like(tensor, offset)
+    found = tensor @ like(tensor, matrix) - like(tensor, offset)
+    if not bool(xp.all(xp.isfinite(found))):
+        raise ValueError(
+            "X contains NaN or infinity. Fill missing values in, or leave such rows out."
+        )
+    return found
 
 
 class _Moved(Rows):
@@ -574,7 +643,10 @@ class _Moved(Rows):
 
 
 def on_device(
-    X: np.ndarray | Rows, device: str | None = None, dtype: str = "float64"
+    X: np.ndarray | Rows,
+    device: str | None = None,
+    dtype: str = "float64",
+    origin: np.ndarray | None = None,
 ) -> np.ndarray | Rows:
     """Rows whose blocks are taken to a device, in a precision.
 
@@ -584,33 +656,44 @@ def on_device(
         Tensors stay where they are.
     device : str, optional
         Such as "cuda" or "cuda:1", of torch, or of cupy where there is no torch. Data that take at most
-        half of its free memory are kept there; others are moved block by block in each pass.
+        a third of its free memory are kept there; others are moved block by block in each pass.
     dtype : {"float64", "float32"}
-        In which rows are multiplied. Sums are taken in float64 always.
+        In which rows are multiplied. Sums over more than some thousand rows are taken in float64.
+    origin : ndarray of shape (p,), optional
+        With "float32": taken off every row before it is rounded, lest a large mean leave no digits.
 
     Returns
     -------
     ndarray or Rows
     """
+    rounded = partial(_single, np.zeros(X.shape[1]) if origin is None else origin)
     # products with compressed rows stay where they are, and so do dask's chunks
     if isinstance(X, Rows) and (X.sparse or isinstance(X, _Dask)):
         return X
     if isinstance(X, _Sliced) and _device(X._data) is not None:
-        return X if dtype == "float64" else _Moved(X, _single, X.block_bytes is not None)
+        return X if dtype == "float64" else _Moved(X, rounded, X.block_bytes is not None)
     if device in (None, "cpu"):
-        return X if dtype == "float64" else _Moved(X, _single, False)
+        return X if dtype == "float64" else _Moved(X, rounded, False)
     move, free = _mover(str(device), dtype)
     itemsize = 4 if dtype == "float32" else 8
-    moved = _Moved(X, move, True)
+    moved = _Moved(X, move if dtype == "float64" else lambda block: move(rounded(block)), True)
     if X.shape[0] * X.shape[1] * itemsize > DEVICE_SHARE * free:
         return moved
     blocks = list(moved.blocks(block_rows(X.shape[1], moved)))
     return _Sliced(namespace(blocks[0]).concat(blocks), lambda block: block)
 
 
-def _single(block: Any) -> Any:
+def _single(origin: np.ndarray, block: Any) -> Any:
+    block = block - like(block, origin)
     xp = namespace(block)
     return xp.astype(block, xp.float32, copy=False) if xp is not np else block.astype(np.float32)
+
+
+def short(block: Any) -> Iterator[Any]:
+    """The block, or some thousand rows of it at a time, for which single precision can sum."""
+    size = block.shape[0]
+    step = size if str(block.dtype).endswith("float64") else SINGLE_ROWS
+    return (block[start : min(start + step, size), :] for start in range(0, size, max(step, 1)))
 
 
 def _torch() -> Any:
@@ -741,28 +824,43 @@ def rows_times(X: np.ndarray | Rows, matrix: np.ndarray) -> np.ndarray:
     return held_in_memory(_Projected(X, matrix))
 
 
-def gram_times(X: np.ndarray | Rows, matrix: np.ndarray) -> np.ndarray:
-    """``XᵀX · M``, block by block, sparse where X is; one pass."""
+def gram_times(
+    X: np.ndarray | Rows, matrix: np.ndarray, origin: np.ndarray | None = None
+) -> np.ndarray:
+    """``Σ (x − μ)(x − μ)ᵀ · M`` over the rows, block by block, sparse where X is; one pass.
+
+    Sparse rows are not centred; ``(Σ x xᵀ − μ (Σx)ᵀ − (Σx) μᵀ + n μ μᵀ) M`` is taken of them.
+    """
+    origin = np.zeros(X.shape[1]) if origin is None else origin
     if isinstance(X, _Dask):
-        found: np.ndarray = X.accumulate(partial(_GramTimes, matrix), block_rows(X.shape[1])).total
+        make = partial(_GramTimes, matrix, origin)
+        found: np.ndarray = X.accumulate(make, block_rows(X.shape[1])).total
         return found
-    total = _GramTimes(matrix)
+    total = _GramTimes(matrix, origin)
     for piece in X.pieces() if isinstance(X, Rows) else iterate_blocks(X, block_rows(X.shape[1])):
         total.update(piece)
     return total.total
 
 
 class _GramTimes:
-    def __init__(self, matrix: np.ndarray, start: int = 0) -> None:
-        self._matrix, self.total = matrix, np.zeros(matrix.shape)
+    def __init__(self, matrix: np.ndarray, origin: np.ndarray, start: int = 0) -> None:
+        self._matrix, self._origin, self.total = matrix, origin, np.zeros(matrix.shape)
 
     def update(self, piece: Any) -> _GramTimes:
-        self.total += to_numpy(piece.T @ (piece @ like(piece, self._matrix)))
+        if sp.issparse(piece):
+            along = piece @ self._matrix - self._origin @ self._matrix
+            self.total += piece.T @ along - np.outer(self._origin, along.sum(axis=0))
+        else:
+            centred = piece - like(piece, self._origin)
+            self.total += to_numpy(centred.T @ (centred @ like(piece, self._matrix)))
         return self
 
     def merge(self, other: _GramTimes) -> _GramTimes:
         self.total += other.total
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_matrix": None, "_origin": None}
 
 
 # --- variables ---
@@ -796,9 +894,10 @@ class Summary:
         """Add the rows of a block."""
         n = block.shape[0]
         if n:
+            block = as_doubles(block)
             xp = namespace(block)
             # about the first row, so that a large mean costs no digits
-            origin = xp.asarray(block[0, :], copy=True)
+            origin = block[0, :] + 0.0
             low, high = xp.min(block, axis=0), xp.max(block, axis=0)
             block = block - origin
             shift = xp.sum(block, axis=0) / n
@@ -859,10 +958,14 @@ def column_summary(X: np.ndarray | Rows) -> ColumnSummary:
 
 def _sparse_summary(X: Any) -> ColumnSummary:
     n = X.shape[0]
-    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+    if not X.has_canonical_format:  # an entry in several parts is their sum
+        X = X.copy()
+        X.sum_duplicates()
+    entries = X.data.astype(np.float64)
+    mean = np.bincount(X.indices, entries, minlength=X.shape[1]) / n
     low, high = (
         np.asarray(extreme.toarray(), dtype=np.float64).ravel()
         for extreme in (X.min(axis=0), X.max(axis=0))
     )
-    squares = np.bincount(X.indices, X.data.astype(np.float64) ** 2, minlength=X.shape[1])
+    squares = np.bincount(X.indices, entries**2, minlength=X.shape[1])
     return ColumnSummary(n, mean, low, high, np.maximum(squares - n * mean**2, 0.0))

@@ -31,14 +31,16 @@ from contrica.blocks import (
     like,
     namespace,
     same_kind,
+    short,
     to_numpy,
 )
-from contrica.memory import memory_budget
+from contrica.memory import check_memory, memory_budget
 from contrica.operators import Congruence, PackedTensor, TensorOperator
 from contrica.symmetric import n_packed, pair_indices, svec
 from contrica.validation import check_choice, check_matrix, check_n_rows, check_width
 
 __all__ = [
+    "BlockMoments",
     "CumulantOperator",
     "Cumulants",
     "Estimate",
@@ -63,8 +65,8 @@ DEEPEST = 2048
 WORKING_COPIES = 10
 # The Gram matrix of the moments is filled in so many panels where there is no BLAS to do one triangle.
 PANELS = 6
-# Rows of which all pairs enter a norm.
-NORM_ROWS = 10_000
+# Multiplications that the pairs of rows of a norm may take, and rows of either side taken at a time.
+PAIR_PRODUCTS, PAIR_ROWS = 10**12, 2048
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ class Moments:
         if self.n_samples == 0:
             self._shift = to_numpy(xp.mean(block, axis=0))
         # Expanded rows as columns: every write below is then one contiguous product.
-        if expanded is None or expanded.shape[1] != n:
+        if expanded is None or expanded.shape[1] != n or expanded.dtype != block.dtype:
             expanded = xp.empty((self._size, n), **same_kind(block))
         expanded[0, :] = 1.0
         expanded[1 : 1 + p, :] = (block - like(block, self._shift)).T
@@ -374,6 +376,27 @@ def _subtract_pairings(flat: np.ndarray, S: np.ndarray, factor: float) -> None:
         start = stop
 
 
+class BlockMoments(Moments):
+    """`Moments` that are given blocks as `contrica.blocks.accumulate` has them: nothing to check or cut.
+
+    Parameters
+    ----------
+    n_features, start
+        As of `Moments`.
+    """
+
+    _expanded: Any = None
+
+    def update(self, block: Any, *, n_rows: int | None = None) -> BlockMoments:
+        """Add a block of rows."""
+        for part in short(block):
+            self._expanded = self._add_block(part, self._expanded)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_expanded": None}
+
+
 class Scatter:
     """Accumulator of ``Σ (x − μ)(x − μ)ᵀ`` about a given point μ.
 
@@ -391,12 +414,13 @@ class Scatter:
 
     def update(self, block: Any) -> Scatter:
         """Add a block of rows."""
-        centred = block - like(block, self._origin)
-        product = as_doubles(centred.T @ centred)
-        if self._total is None:
-            self._total = product
-        else:
-            self._total += product
+        for part in short(block):
+            centred = part - like(part, self._origin)
+            product = as_doubles(centred.T @ centred)
+            if self._total is None:
+                self._total = product
+            else:
+                self._total += product
         return self
 
     def merge(self, other: Scatter) -> Scatter:
@@ -405,6 +429,10 @@ class Scatter:
             own = 0.0 if self._total is None else to_numpy(self._total)
             self._total = own + to_numpy(other._total)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        total = None if self._total is None else to_numpy(self._total)
+        return {"_origin": None, "_total": total}
 
     def matrix(self) -> np.ndarray:
         """The sum."""
@@ -420,6 +448,11 @@ class _Contractions:
         self._here: Any = None  # the operands, where the blocks are
 
     def update(self, block: Any) -> _Contractions:
+        for part in short(block):
+            self._add(part)
+        return self
+
+    def _add(self, block: Any) -> None:
         W = block - like(block, self._origin)
         if self._here is None:
             self._here = like(block, self._operands)
@@ -427,12 +460,11 @@ class _Contractions:
         if self._operands.ndim == 2:
             along = W @ self._here
             self.total += as_doubles(W.T @ (along * along * along))
-            return self
+            return
         xp = namespace(block)
         for k in range(len(self._operands)):
             energy = xp.sum((W @ self._here[k, :, :]) * W, axis=1)
             self.total[k, :, :] += as_doubles((W * energy[:, None]).T @ W)
-        return self
 
     def merge(self, other: _Contractions) -> _Contractions:
         self.total = to_numpy(self.total) + to_numpy(other.total)
@@ -455,11 +487,19 @@ class CumulantOperator(TensorOperator):
     estimate : {"plugin", "unbiased"}
     n_rows : int, optional
         Rows taken at a time.
+    memory_limit : int, optional
+        Bytes, for the one thing that takes many: `flatten`.
     """
 
     def __init__(
-        self, X: np.ndarray | Rows, estimate: Estimate = "plugin", *, n_rows: int | None = None
+        self,
+        X: np.ndarray | Rows,
+        estimate: Estimate = "plugin",
+        *,
+        n_rows: int | None = None,
+        memory_limit: int | None = None,
     ) -> None:
+        self._memory_limit = memory_limit
         self._rows, self._estimate = _matrix_or_rows(X), estimate
         self.n_samples, self.n_features = self._rows.shape
         two, self._moment_factor, self._pairing_factor = _factors(self.n_samples, estimate)
@@ -493,29 +533,47 @@ class CumulantOperator(TensorOperator):
 
     def flatten(self) -> np.ndarray:
         """Write the packed flattening out after all, by one pass over the rows."""
+        check_memory(
+            3 * 8 * n_packed(self.n_features + 1) ** 2,
+            memory_budget(self._memory_limit),
+            f"the flattened fourth cumulant of {self.n_features} variables, written out,",
+            "Lower n_pcs, or the ranks n_background and n_foreground, or raise memory_limit.",
+        )
         return cumulants(self._rows, self._estimate, storage="packed").fourth.flatten()
 
     def squared_norm(self) -> float:
         """Squared Frobenius norm from pairs of rows, ``‖E[x^{⊗4}]‖² = E_ts (x_t · x_s)⁴``.
 
-        From all pairs, O(n² p) time, up to 10 000 rows. Of more, the pairs of different rows among
-        10 000 spread evenly stand for all such pairs, which is right to about a hundredth.
+        From all pairs, in O(n² p) time, where that takes seconds. Of more rows, the pairs of different
+        rows among some that are spread evenly stand for all such pairs: of heavy-tailed data a rough
+        number, so that what is relative to it is not worked out (`relative_norm`).
         """
         return self._squared_norm
+
+    @property
+    def norm_is_exact(self) -> bool:
+        """Whether `squared_norm` looks at all pairs of rows."""
+        return self._norm_rows == self.n_samples
+
+    @property
+    def _norm_rows(self) -> int:
+        return min(self.n_samples, int((PAIR_PRODUCTS / self.n_features) ** 0.5))
 
     @cached_property
     def _squared_norm(self) -> float:
         S, n = self._plugin_covariance, self.n_samples
         powers = accumulate(self._rows, partial(_Powers, self.mean, S), self._n_rows)
-        index = np.arange(n) if n <= NORM_ROWS else np.linspace(0, n - 1, NORM_ROWS).astype(int)
-        some = chosen_rows(self._rows, index) - self.mean
-        m = index.size
-        pairs = 0.0
-        for own in _row_slices(m, m):
-            products = some[own] @ some.T
-            products *= products
-            pairs += float(np.vdot(products, products))
-        own_pairs = float(np.sum(np.einsum("ti,ti->t", some, some) ** 4))
+        m = self._norm_rows
+        some: np.ndarray | Rows = self._rows
+        if m < n:
+            some = chosen_rows(self._rows, np.linspace(0, n - 1, m).astype(int))
+        pairs = own_pairs = 0.0
+        for X in self._centred(some):
+            own_pairs += float(np.sum(np.einsum("ti,ti->t", X, X) ** 4))
+            for Y in self._centred(some):
+                products = X @ Y.T
+                products *= products
+                pairs += float(np.vdot(products, products))
         mean_pair = (pairs - own_pairs) / (m * max(m - 1, 1))
         moment = mean_pair * (1 - 1 / n) + powers.eighth / n**2
         mixed = powers.mixed / n
@@ -523,6 +581,10 @@ class CumulantOperator(TensorOperator):
         pairings = 3 * float(np.sum(S**2)) ** 2 + 6 * float(np.sum(S2**2))
         a, b = self._moment_factor, self._pairing_factor
         return max(a**2 * moment - 6 * a * b * mixed + b**2 * pairings, 0.0)
+
+    def _centred(self, rows: np.ndarray | Rows) -> Iterator[np.ndarray]:
+        for block in iterate_blocks(rows, PAIR_ROWS):
+            yield to_numpy(block) - self.mean
 
 
 class _Powers:
@@ -534,15 +596,18 @@ class _Powers:
 
     def update(self, block: Any) -> _Powers:
         xp = namespace(block)
-        W = block - like(block, self._origin)
+        W = as_doubles(block) - like(as_doubles(block), self._origin)
         self.eighth += float(xp.sum(xp.sum(W * W, axis=1) ** 4))
-        self.mixed += float(xp.sum(xp.sum((W @ like(block, self._S)) * W, axis=1) ** 2))
+        self.mixed += float(xp.sum(xp.sum((W @ like(W, self._S)) * W, axis=1) ** 2))
         return self
 
     def merge(self, other: _Powers) -> _Powers:
         self.eighth += other.eighth
         self.mixed += other.mixed
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"eighth": self.eighth, "mixed": self.mixed}
 
 
 def fits_packed(n_features: int, memory_limit: int | None = None) -> bool:
@@ -606,7 +671,7 @@ def cumulants(
         storage = "packed" if fits_packed(p, memory_limit) else "matrix-free"
     if storage == "packed":
         n_rows = n_rows or expanded_rows(p, X)
-        found: Moments = accumulate(X, partial(Moments, p), n_rows)
+        found: Moments = accumulate(X, partial(BlockMoments, p), n_rows)
         return found.cumulants(estimate)
-    operator = CumulantOperator(X, estimate, n_rows=n_rows)
+    operator = CumulantOperator(X, estimate, n_rows=n_rows, memory_limit=memory_limit)
     return Cumulants(operator.mean, operator.covariance, operator, operator.n_samples)

@@ -29,6 +29,11 @@ class TensorOperator(ABC):
 
     n_features: int
 
+    @property
+    def norm_is_exact(self) -> bool:
+        """Whether `squared_norm` is more than an estimate."""
+        return True
+
     @abstractmethod
     def apply(self, matrices: np.ndarray) -> np.ndarray:
         """Contract with symmetric matrices ``(..., p, p)`` over two indices; same shape out."""
@@ -209,6 +214,10 @@ class _Combination(TensorOperator):
         total = sum(f * g * _inner(S, T) for f, S in self.terms for g, T in self.terms)
         return max(float(total), 0.0)
 
+    @property
+    def norm_is_exact(self) -> bool:
+        return all(term.norm_is_exact for _, term in self.terms)
+
     def __mul__(self, scalar: float) -> _Combination:
         return _Combination(tuple((scalar * factor, term) for factor, term in self.terms))
 
@@ -272,6 +281,8 @@ def as_operator(tensor: np.ndarray | TensorOperator) -> TensorOperator:
 
 
 def relative_norm(rest: TensorOperator, whole: TensorOperator) -> float:
-    """``‖rest‖_F / ‖whole‖_F``; 0 for a zero tensor."""
+    """``‖rest‖_F / ‖whole‖_F``; 0 for a zero tensor, NaN where a norm would only be estimated."""
+    if not (rest.norm_is_exact and whole.norm_is_exact):
+        return float("nan")
     size = whole.squared_norm()
     return float(np.sqrt(rest.squared_norm() / size)) if size > 0 else 0.0

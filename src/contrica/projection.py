@@ -24,9 +24,9 @@ from contrica.blocks import (
 )
 from contrica.cumulants import (
     MAX_PACKED_FEATURES,
+    BlockMoments,
     Cumulants,
     Estimate,
-    Moments,
     Scatter,
     cumulants,
     expanded_rows,
@@ -40,6 +40,7 @@ __all__ = [
     "CUMULANTS",
     "MAX_PCS",
     "VARIANCE_SHARE",
+    "RowSurvey",
     "basis_of_cumulants",
     "common_basis",
     "draw_in",
@@ -220,22 +221,32 @@ def survey(
     index = np.sort(np.random.default_rng(0).choice(n, min(most, n), replace=False))
     if isinstance(rows, np.ndarray) or not fits_packed(k, memory_limit):
         return cumulants(rows, estimate, memory_limit=memory_limit), chosen_rows(rows, index)
-    both = accumulate(rows, partial(_Both, k, index), expanded_rows(k, rows))
+    both = accumulate(rows, partial(RowSurvey, k, index), expanded_rows(k, rows))
     return both.moments.cumulants(estimate), both.chosen.rows(k)
 
 
-class _Both:
-    """Accumulator of moments that also keeps the rows of given numbers."""
+class RowSurvey:
+    """Accumulator of moments that also keeps the rows of given numbers.
+
+    Parameters
+    ----------
+    n_features : int
+    index : ndarray of int
+    start : int
+        As of `contrica.blocks.Chosen`.
+    """
 
     def __init__(self, n_features: int, index: np.ndarray, start: int = 0) -> None:
-        self.moments, self.chosen = Moments(n_features), Chosen(index, start)
+        self.moments, self.chosen = BlockMoments(n_features), Chosen(index, start)
 
-    def update(self, block: Any) -> _Both:
+    def update(self, block: Any) -> RowSurvey:
+        """Add a block of rows."""
         self.moments.update(block)
         self.chosen.update(block)
         return self
 
-    def merge(self, other: _Both) -> _Both:
+    def merge(self, other: RowSurvey) -> RowSurvey:
+        """Add what another one holds."""
         self.moments.merge(other.moments)
         self.chosen.merge(other.chosen)
         return self
@@ -400,18 +411,11 @@ def _by_scatter(datasets: Sequence[np.ndarray | Rows], budget: int) -> bool:
 def _lanczos_axes(
     datasets: Sequence[np.ndarray | Rows], mean: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As `_leading_axes`, from products with the rows, which are centred without being written out.
-
-    ``Σ (x − μ)(x − μ)ᵀ v = Σ x (xᵀv) − N μ (μᵀv)`` about the mean μ of the N rows.
-    """
-    n_rows = sum(len(X) for X in datasets)
+    """As `_leading_axes`, from products with the rows."""
 
     def scatter_times(vector: np.ndarray) -> np.ndarray:
         seen = vector.reshape(-1, 1)
-        total = -n_rows * np.outer(mean, mean @ seen)
-        for X in datasets:
-            total += gram_times(X, seen)
-        return total.ravel()
+        return np.ravel(sum(gram_times(X, seen, mean) for X in datasets))
 
     p = mean.size
     start = np.full(p, p**-0.5)  # the same for every fit

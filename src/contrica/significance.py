@@ -146,6 +146,9 @@ class _GroupSums:
         self.fourth += other.fourth
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_mean": None, "_axes": None}
+
 
 def gain_score(
     groups: Sequence[RowGroups], norms: Sequence[float], first: JointFit, second: JointFit

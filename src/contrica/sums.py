@@ -7,10 +7,12 @@ row draws a number, and those with the smallest numbers stay, so that samples ca
 
 from __future__ import annotations
 
+import json
 import zipfile
 import zlib
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,20 +20,35 @@ from contrica.blocks import (
     ColumnSummary,
     Rows,
     Summary,
+    accumulate,
     as_rows,
-    block_rows,
-    iterate_blocks,
-    to_numpy,
+    column_summary,
+    projected,
 )
-from contrica.cumulants import Cumulants, Estimate, Moments, packed_bytes
+from contrica.cumulants import Cumulants, Estimate, Moments, expanded_rows, packed_bytes
 from contrica.memory import check_memory, memory_budget
-from contrica.validation import check_finite, check_width
+from contrica.projection import RowSurvey
+from contrica.validation import check_count, check_finite, check_width
 
-__all__ = ["DataSums"]
+__all__ = ["CheckedRows", "DataSums"]
 
 # Entries of the rows that are kept as a sample: 32 MB.
 SAMPLE_ENTRIES = 2**22
 FEWEST_KEPT = 2000
+
+
+class CheckedRows(NamedTuple):
+    """Rows that can be added to sums.
+
+    Attributes
+    ----------
+    rows : ndarray or Rows
+    summary : ColumnSummary or None
+        Of every variable; ``None`` where there is no row.
+    """
+
+    rows: np.ndarray | Rows
+    summary: ColumnSummary | None
 
 
 class DataSums:
@@ -69,39 +86,82 @@ class DataSums:
         n_kept: int | None = None,
     ) -> None:
         self.basis = None if basis is None else np.asarray(basis, dtype=float)
-        self.memory_limit, self.n_kept = memory_limit, n_kept
+        self.memory_limit = memory_limit
+        self.n_kept = None if n_kept is None else check_count("n_kept", n_kept)
         self.n_samples = self.n_features = 0
         self._columns = Summary()
         self._moments: Moments | None = None
-        self._rows = self._keys = np.empty(0)
+        self._rows, self._keys = np.empty((0, 0)), np.empty(0)
         self._drawn = np.random.default_rng(0)
+        # rows with a key above this were not kept
+        self._limit = np.inf
 
     def update(self, X: Any) -> DataSums:
         """Add a block of rows, of any container; refused as a whole if one of them cannot be used."""
-        rows = as_rows(X, "a block")
+        return self.add(self.check(X))
+
+    def check(self, X: Any, name: str = "a block") -> CheckedRows:
+        """Rows that can be added, or an error; nothing is added yet.
+
+        Parameters
+        ----------
+        X : array-like, or any container that `contrica.blocks.as_rows` knows
+        name : str
+            What errors call it.
+
+        Returns
+        -------
+        CheckedRows
+        """
+        rows = as_rows(X, name)
         if not isinstance(rows, Rows):
             rows = np.atleast_2d(np.asarray(rows, dtype=float))
-        if len(rows) == 0:
+            if rows.ndim != 2:
+                raise ValueError(
+                    f"{name} has {rows.ndim} dimensions, but a table of rows by variables is needed."
+                )
+        self._check_room(rows.shape[1], name)
+        summary = column_summary(rows) if len(rows) else None
+        if summary is not None:
+            check_finite(summary, name)
+        return CheckedRows(rows, summary)
+
+    def add(self, checked: CheckedRows) -> DataSums:
+        """Add what `check` has looked at; for rows that can be read again a second pass."""
+        rows, summary = checked
+        if summary is None:
             return self
-        if self.n_samples:
-            check_width(rows.shape[1], self.n_features, "a block")
-        else:
+        if self._moments is None:
             self._begin(rows.shape[1])
-        columns = Summary()
-        blocks = list(iterate_blocks(rows, block_rows(rows.shape[1], rows)))
-        for block in blocks:
-            columns.update(block)
-        check_finite(columns.summary(), "a block")
-        self._columns.merge(columns)
-        for block in blocks:
-            seen = to_numpy(block) if self.basis is None else to_numpy(block) @ self.basis
+        self._columns.add(summary)
+        keys = self._drawn.random(len(rows))
+        index = np.flatnonzero(keys < self._limit)
+        if index.size > self._most:
+            index = np.sort(index[np.argpartition(keys[index], self._most)[: self._most]])
+        seen = projected(rows, self.basis)
+        if isinstance(seen, Rows):
+            width = self._rows.shape[1]
+            found = accumulate(seen, partial(RowSurvey, width, index), expanded_rows(width, seen))
+            self._moments.merge(found.moments)  # type: ignore[union-attr]
+            kept = found.chosen.rows(width)
+        else:
             self._moments.update(seen)  # type: ignore[union-attr]
-            self._sample(seen)
-            self.n_samples += len(seen)
+            kept = seen[index]
+        self._keep(kept, keys[index])
+        self.n_samples += len(rows)
         return self
 
-    def _begin(self, n_features: int) -> None:
-        """Make room, or say before any row is added that there is none."""
+    @property
+    def _most(self) -> int:
+        """Rows to keep at most."""
+        width = max(self._rows.shape[1], 1)
+        return max(SAMPLE_ENTRIES // width, FEWEST_KEPT) if self.n_kept is None else self.n_kept
+
+    def _check_room(self, n_features: int, name: str) -> None:
+        """Say before any row is added that rows are of another width, or that there is no room."""
+        if self.n_samples:
+            check_width(n_features, self.n_features, name)
+            return
         width = n_features
         if self.basis is not None:
             if self.basis.ndim != 2 or len(self.basis) != n_features:
@@ -118,34 +178,28 @@ class DataSums:
             "work in, such as contrica.projection.common_basis gives of a part of the rows. Or fit what "
             "can be read twice (a file, contrica.blocks.Blocks of a function), or raise memory_limit.",
         )
-        self.n_features = n_features
-        self._moments = Moments(width)
-        most = max(SAMPLE_ENTRIES // width, FEWEST_KEPT)
-        self.n_kept = most if self.n_kept is None else self.n_kept
-        self._rows, self._keys = np.empty((0, width)), np.empty(0)
 
-    def _sample(self, rows: np.ndarray) -> None:
-        keys = self._drawn.random(len(rows))
-        full = len(self._keys) >= self.n_kept  # type: ignore[operator]
-        worth = keys < self._keys.max() if full else np.ones(len(rows), dtype=bool)
-        self._keep(rows[worth], keys[worth])
+    def _begin(self, n_features: int) -> None:
+        self.n_features = n_features
+        width = n_features if self.basis is None else self.basis.shape[1]
+        self._moments = Moments(width)
+        self._rows = np.empty((0, width))
 
     def _keep(self, rows: np.ndarray, keys: np.ndarray) -> None:
         """Those with the smallest keys, in the order in which they came."""
         rows, keys = np.vstack([self._rows, rows]), np.concatenate([self._keys, keys])
-        if len(keys) > self.n_kept:  # type: ignore[operator]
-            stay = np.sort(np.argpartition(keys, self.n_kept)[: self.n_kept])  # type: ignore[arg-type]
-            rows, keys = rows[stay], keys[stay]
-        self._rows, self._keys = rows, keys
+        stay = np.flatnonzero(keys <= self._limit)
+        if stay.size > self._most:
+            stay = np.sort(stay[np.argpartition(keys[stay], self._most)[: self._most]])
+            self._limit = float(keys[stay].max())
+        self._rows, self._keys = rows[stay], keys[stay]
 
     def merge(self, other: DataSums) -> DataSums:
         """Add the rows of another; both must have the same variables and basis."""
         if other.n_samples == 0:
             return self
-        if self.n_samples == 0:
+        if self.n_samples == 0 and self.basis is None:
             self.basis = other.basis
-            self._begin(other.n_features)
-        check_width(other.n_features, self.n_features, "what is merged")
         mine, theirs = self.basis, other.basis
         if (mine is None) != (theirs is None) or (
             mine is not None and theirs is not None and not np.array_equal(mine, theirs)
@@ -153,11 +207,25 @@ class DataSums:
             raise ValueError(
                 "cannot merge sums that were taken in different bases. Give all of them the same one."
             )
+        self._check_room(other.n_features, "what is merged")
+        if self._moments is None:
+            self._begin(other.n_features)
         self._columns.merge(other._columns)
         self._moments.merge(other._moments)  # type: ignore[union-attr, arg-type]
-        self._keep(other._rows, other._keys)
+        # Drawn anew: the i-th rows of several files would otherwise stay together, or go together.
+        keys = self._smallest_keys(other.n_samples, len(other._keys))
+        if len(keys) < other.n_samples:  # of the other's rows none above these are known
+            self._limit = min(self._limit, float(keys.max()))
+        self._keep(other._rows, keys)
         self.n_samples += other.n_samples
         return self
+
+    def _smallest_keys(self, total: int, count: int) -> np.ndarray:
+        """The ``count`` smallest of so many uniform numbers, in random order."""
+        steps = self._drawn.exponential(size=count)
+        rest = self._drawn.gamma(total - count + 1)
+        keys = np.cumsum(steps) / (steps.sum() + rest)
+        return self._drawn.permutation(keys)
 
     def summary(self) -> ColumnSummary:
         """Of every variable: mean, least and largest value, spread."""
@@ -176,15 +244,23 @@ class DataSums:
     def save(self, path: str | Path) -> None:
         """Write all sums to an npz file, under another name first, so that it is whole or not there."""
         path = Path(path)
-        found = self._columns.summary() if self.n_samples else None
+        about = {
+            "n_samples": self.n_samples,
+            "n_features": self.n_features,
+            "n_kept": self.n_kept,
+            "memory_limit": self.memory_limit,
+            "limit": None if np.isinf(self._limit) else self._limit,
+            "drawn": self._drawn.bit_generator.state,
+        }
         arrays = {
-            "contrica_sums": np.array([self.n_samples, self.n_features, self.n_kept or 0]),
+            "contrica_sums": np.array(json.dumps(about)),
             "rows": self._rows,
             "keys": self._keys,
         }
         if self.basis is not None:
             arrays["basis"] = self.basis
-        if found is not None and self._moments is not None:
+        if self._moments is not None:
+            found = self._columns.summary()
             arrays |= {
                 f"column_{name}": np.asarray(value) for name, value in found._asdict().items()
             }
@@ -212,24 +288,30 @@ class DataSums:
         try:
             with np.load(path, allow_pickle=False) as file:
                 state = {name: file[name] for name in file.files}
-            n_samples, n_features, n_kept = state["contrica_sums"].tolist()
+            about = json.loads(str(state["contrica_sums"]))
+            made = cls(
+                basis=state.get("basis"),
+                memory_limit=about["memory_limit"],
+                n_kept=about["n_kept"],
+            )
+            made._drawn.bit_generator.state = about["drawn"]
+            if about["n_samples"]:
+                made.n_samples, made.n_features = about["n_samples"], about["n_features"]
+                made._limit = np.inf if about["limit"] is None else about["limit"]
+                columns = {name: state[f"column_{name}"] for name in ColumnSummary._fields}
+                columns["n_rows"] = int(columns["n_rows"])
+                made._columns.add(ColumnSummary(**columns))
+                made._moments = Moments.from_state(
+                    {name[7:]: part for name, part in state.items() if name.startswith("moment_")}
+                )
+                made._rows, made._keys = state["rows"], state["keys"]
         except FileNotFoundError:
             raise FileNotFoundError(f"{path} does not exist. Check the path.") from None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        except (
+            *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError),
+            *(zipfile.BadZipFile, zlib.error),
+        ) as error:
             raise ValueError(
                 f"{path} does not hold saved sums, or is damaged. Give what DataSums.save wrote."
             ) from error
-        made = cls(basis=state.get("basis"), n_kept=n_kept or None)
-        if n_samples:
-            made.n_samples, made.n_features = n_samples, n_features
-            columns = {name: state[f"column_{name}"] for name in ColumnSummary._fields}
-            columns["n_rows"] = int(columns["n_rows"])
-            made._columns.add(ColumnSummary(**columns))
-            moments = {
-                name[7:]: value for name, value in state.items() if name.startswith("moment_")
-            }
-            made._moments = Moments.from_state(moments)
-            made._rows, made._keys = state["rows"], state["keys"]
-            # each row drew one number: go on behind them
-            made._drawn.bit_generator.advance(n_samples)  # type: ignore[attr-defined]
         return made

@@ -23,7 +23,7 @@ from contrica.blocks import (
     tensor_times,
 )
 from contrica.contrast import contrast_ratio
-from contrica.cumulants import Cumulants, cumulants
+from contrica.cumulants import Cumulants, cumulants, packed_bytes
 from contrica.decompositions import Decomposition, htd
 from contrica.eigen import few_threads
 from contrica.estimators._background import Background
@@ -38,7 +38,7 @@ from contrica.projection import (
     survey,
 )
 from contrica.ranks import Ranks, choose_ranks
-from contrica.sums import DataSums
+from contrica.sums import CheckedRows, DataSums
 from contrica.symmetric import fix_signs, n_packed
 from contrica.validation import (
     DelicateDataWarning,
@@ -75,7 +75,8 @@ MANY_ROWS, MOST_HELD, HELD_COPIES, FEWEST_HELD = 100_000, 2**24, 10, 2000
 # that drawing them in takes.
 MATRIX_COPIES, ROBUST_COPIES = 12, 6
 # What `partial_fit` keeps from call to call.
-_OF_SUMS = ("foreground_sums_", "background_sums_", "n_features_in_", "feature_names_in_")
+_SUMS = ("foreground_sums_", "background_sums_")
+_OF_SUMS = (*_SUMS, "n_features_in_", "feature_names_in_")
 
 
 def ratio_name(model: Any) -> str:
@@ -366,6 +367,8 @@ class BaseContrastive(ContrastTransformer):
     tol: float
     random_state: Any
     basis: Any
+    foreground_sums_: DataSums
+    background_sums_: DataSums
     memory_limit: Any
     device: str | None
     dtype: str
@@ -383,16 +386,26 @@ class BaseContrastive(ContrastTransformer):
         return fix_signs(self._lift(vectors).T).T
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
-        self._forget()
-        if isinstance(X, Iterator) or isinstance(background, Iterator):
-            return self._fit_stream(X, background)
-        return super().fit(X, y, background=background)
+        # sums of an earlier partial_fit are given up for a fit that succeeds only
+        earlier = {name: vars(self)[name] for name in _SUMS if name in vars(self)}
+        for name in earlier:
+            delattr(self, name)
+        try:
+            if isinstance(X, Iterator) or isinstance(background, Iterator):
+                return self._fit_stream(X, background)
+            return super().fit(X, y, background=background)
+        except BaseException:
+            for name, sums in earlier.items():
+                setattr(self, name, sums)
+            raise
 
     fit.__doc__ = ContrastTransformer.fit.__doc__
 
     def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
         budget = memory_budget(self.memory_limit)
-        datasets = [on_device(part, self.device, self.dtype) for part in (X, *backgrounds)]
+        datasets = [
+            on_device(part, self.device, self.dtype, self.mean_) for part in (X, *backgrounds)
+        ]
         self.basis_ = self._given_basis(X.shape[1])
         if self.basis_ is None:
             self.basis_ = common_basis(datasets, self.n_pcs, memory_limit=budget)
@@ -401,18 +414,19 @@ class BaseContrastive(ContrastTransformer):
         self._foresee(k, sum(n_rows), budget)
         logger.info("cumulants of %s rows", " and ".join(map(str, n_rows)))
         estimate: Any = self.cumulant
-        most = max(
-            min(max(MOST_HELD // k, MANY_ROWS), budget // (8 * HELD_COPIES * k)), FEWEST_HELD
-        )
+        most = max(MOST_HELD // k, MANY_ROWS)
+        if self.memory_limit is not None:  # free memory by itself decides nothing
+            most = max(min(most, budget // (8 * HELD_COPIES * k)), FEWEST_HELD)
         taken = estimate_of_rows(estimate)
         seen: Sequence[np.ndarray | Rows]
         if sum(n_rows) <= most or estimate == "robust":
             rows = [project_rows(part, self.basis_, estimate) for part in datasets]
-            seen = [on_device(part, self.device, self.dtype) for part in rows]
+            seen = [on_device(part, self.device, self.dtype, rows[0].mean(axis=0)) for part in rows]
             found = [cumulants(part, taken, memory_limit=budget) for part in seen]
         else:
             seen = [projected(part, self.basis_) for part in datasets]
             shares = [max(most * n // sum(n_rows), 2) for n in n_rows]
+            logger.info("looking at a sample of %s rows", " and ".join(map(str, shares)))
             surveyed = [
                 survey(part, taken, share, memory_limit=budget)
                 for part, share in zip(seen, shares, strict=True)
@@ -426,6 +440,8 @@ class BaseContrastive(ContrastTransformer):
         """The fit from the cumulants of all datasets, all or some of their rows, and all of them."""
         fore, *backs = found
         self.n_pcs_ = fore.n_features
+        self.n_samples_ = fore.n_samples
+        self.n_rows_held_ = tuple(len(part) for part in rows)
         for back, part in zip(backs, rows[1:], strict=True):
             still = int(np.sum(np.ptp(part, axis=0) == 0)) if self.basis_ is None else 0
             spectrum = np.linalg.eigvalsh(back.covariance)
@@ -458,6 +474,13 @@ class BaseContrastive(ContrastTransformer):
             f"working in {k} dimensions",
             "Lower n_pcs, or raise memory_limit.",
         )
+        if self.deflation.startswith("sequential") and getattr(self, "solver", "paper") == "paper":
+            check_memory(
+                packed_bytes(k),
+                budget,
+                f'deflation="{self.deflation}", which writes the fourth cumulant of {k} variables out,',
+                'Use deflation="thin", lower n_pcs, or raise memory_limit.',
+            )
         if self.cumulant == "robust":
             check_memory(
                 ROBUST_COPIES * 8 * k * n_rows,
@@ -471,7 +494,8 @@ class BaseContrastive(ContrastTransformer):
     def partial_fit(self, X: Any = None, y: Any = None, *, background: Any = None) -> Self:
         """Add blocks of rows, each of which is read once; the patterns are worked out when asked for.
 
-        Any attribute of the fit, such as ``components_``, and `transform` work the patterns out from all
+        After a `fit` it starts anew. Blocks are added both or, if one is refused, neither. Any attribute
+        of the fit, such as ``components_``, and `transform` work the patterns out from all
         rows so far. `foreground_sums_` and `background_sums_` hold what was added; they can be saved at
         any time, merged with others, and passed here in place of rows.
 
@@ -496,61 +520,84 @@ class BaseContrastive(ContrastTransformer):
             )
         if isinstance(background, Background):
             background = background.data
-        if "foreground_sums_" not in vars(self):
-            self._forget()
-            self.foreground_sums_, self.background_sums_ = (
-                DataSums(basis=self.basis, memory_limit=self.memory_limit) for _ in range(2)
-            )
-        known = self.foreground_sums_.n_features or self.background_sums_.n_features
-        for sums, part, name in (
-            (self.foreground_sums_, X, "X"),
-            (self.background_sums_, background, "background"),
-        ):
+        fresh = "foreground_sums_" not in vars(self)
+        sums = (
+            [DataSums(basis=self.basis, memory_limit=self.memory_limit) for _ in range(2)]
+            if fresh
+            else [self.foreground_sums_, self.background_sums_]
+        )
+        names = None if fresh else vars(self).get("feature_names_in_")
+        width = sums[0].n_features or sums[1].n_features
+        # all is looked at before any of it is added
+        adding: list[tuple[DataSums, DataSums | CheckedRows]] = []
+        for own, part, name in zip(sums, (X, background), ("X", "background"), strict=True):
             if part is None:
                 continue
-            self._compare_names(part, name)
-            width = int(getattr(part, "n_features", None) or np.shape(part)[-1])
-            if known and width != known:
+            names = self._compare_names(part, name, names)
+            came = _width(part, name)
+            if width and came and came != width:
                 raise ValueError(
-                    f"{name} has {width} features, but {type(self).__name__} is expecting {known} "
+                    f"{name} has {came} features, but {type(self).__name__} is expecting {width} "
                     "features as input, as earlier rows had."
                 )
-            known = width
-            if isinstance(part, DataSums):
-                sums.merge(part)
-            else:
-                sums.update(part)
-            self.n_features_in_ = known
-        for name in [name for name in vars(self) if name.endswith("_") and name not in _OF_SUMS]:
+            width = came or width
+            checked = self._checked_block(own, part, name)
+            adding.append((own, checked))
+        for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
+        self.foreground_sums_, self.background_sums_ = sums
+        if width:
+            self.n_features_in_ = width
+        if names is not None:
+            self.feature_names_in_ = names
+        for own, checked in adding:
+            if isinstance(checked, DataSums):
+                own.merge(checked)
+            else:
+                own.add(checked)
         return self
 
-    def _compare_names(self, part: Any, name: str) -> None:
+    def _checked_block(self, own: DataSums, part: Any, name: str) -> DataSums | CheckedRows:
+        """What `partial_fit` can add."""
+        if isinstance(part, DataSums):
+            return part
+        rows = as_rows(part, name)
+        if isinstance(rows, np.ndarray | Rows) and getattr(rows, "ndim", 2) == 2:
+            if self.dtype == "float32":
+                raise ValueError(
+                    'dtype="float32" needs the mean of all rows before the first is rounded, which '
+                    'partial_fit does not know. Use dtype="float64", or fit.'
+                )
+            rows = on_device(rows, self.device)
+        checked = own.check(rows, name)
+        self._given_basis(checked.rows.shape[1])
+        return checked
+
+    def _compare_names(self, part: Any, name: str, known: np.ndarray | None) -> np.ndarray | None:
+        """Names of the variables, of earlier rows or of these."""
         names = _column_names(part)
         if names is None or not all(isinstance(each, str) for each in names):
-            return
-        known = vars(self).get("feature_names_in_")
+            return known
         if known is not None:
             check_same_features(
                 known, names, len(known), len(names), name="earlier rows", other=name
             )
-        self.feature_names_in_ = names
-
-    def _forget(self) -> None:
-        """Drop what an earlier `fit` or `partial_fit` left."""
-        for name in [name for name in vars(self) if name in _OF_SUMS]:
-            delattr(self, name)
+        return names
 
     def __getattr__(self, name: str) -> Any:
         # called for what is not there: what a fit learns, of sums that wait for being fitted
         waits = name.endswith("_") and not name.startswith("_") and name not in _OF_SUMS
-        if not waits or "foreground_sums_" not in vars(self) or "components_" in vars(self):
+        if not waits or "components_" in vars(self) or not self._can_fit_sums():
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._fit_sums()
         return object.__getattribute__(self, name)
 
+    def _can_fit_sums(self) -> bool:
+        sums = vars(self).get("foreground_sums_")
+        return sums is not None and sums.n_samples > 1
+
     def __sklearn_is_fitted__(self) -> bool:
-        return "components_" in vars(self) or "foreground_sums_" in vars(self)
+        return "components_" in vars(self) or self._can_fit_sums()
 
     def _fit_sums(self) -> None:
         """The fit from sums: their covariances give the axes, and nothing is read again."""
@@ -568,7 +615,16 @@ class BaseContrastive(ContrastTransformer):
         found = [sums.cumulants(estimate) for sums in parts.values()]
         rows = [sums.rows() for sums in parts.values()]
         p = self.foreground_sums_.n_features
-        basis = self._given_basis(p)
+        basis = self.foreground_sums_.basis
+        others = [sums.basis for sums in parts.values()]
+        if any(
+            (basis is None) != (other is None) or not np.array_equal(basis, other)  # type: ignore[arg-type]
+            for other in others
+        ):
+            raise ValueError(
+                "the sums of foreground and background were taken in different bases. Give both the "
+                "same one."
+            )
         if basis is None:
             basis = basis_of_cumulants(found, self.n_pcs)
             if basis is not None:
@@ -581,6 +637,11 @@ class BaseContrastive(ContrastTransformer):
 
     def _fit_stream(self, X: Any, background: Any) -> Self:
         """Fit iterators of blocks, which can be read once."""
+        if len(self._backgrounds(None if isinstance(background, Iterator) else background)) > 1:
+            raise ValueError(
+                "several backgrounds came with rows that can be read once, which are summed beside one "
+                "background only. Stack them, or give what can be read again."
+            )
         for name, part in (("X", X), ("background", background)):
             if isinstance(part, Iterator):
                 for block in part:
@@ -590,6 +651,8 @@ class BaseContrastive(ContrastTransformer):
         if "foreground_sums_" not in vars(self) or self.foreground_sums_.n_samples == 0:
             raise ValueError("X has no blocks of rows.")
         self._fit_sums()
+        for name in _SUMS:
+            delattr(self, name)
         return self
 
     def _solve(
@@ -695,6 +758,15 @@ def _filters(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     gains = np.einsum("ik,ik->k", vectors, solved)
     # A pattern along which the foreground does not vary has no filter but itself.
     return np.where(gains > 0, solved / np.where(gains > 0, gains, 1.0), vectors)
+
+
+def _width(part: Any, name: str) -> int:
+    """Variables of rows, or of sums; 0 for sums without rows."""
+    if isinstance(part, DataSums):
+        return part.n_features
+    rows = as_rows(part, name)
+    shape = rows.shape if hasattr(rows, "shape") else np.shape(rows)
+    return int(shape[-1]) if len(shape) else 0
 
 
 def _column_names(data: Any) -> np.ndarray | None:

@@ -106,11 +106,12 @@ class ContrastiveICA(BaseContrastive):
         cumulants are of all rows always. What cannot fit is refused before it is computed.
     device : str or None, default=None
         Where sums over rows are taken: such as "cuda", for which torch or cupy is needed. ``None``: where
-        the rows are, which for a tensor on a GPU is there. What is learnt comes back as numpy arrays;
-        `transform` gives tensors for tensors.
+        the rows are, which for a tensor on a GPU is there. Sparse rows and dask's stay where they are.
+        What is learnt comes back as numpy arrays; `transform` gives tensors for tensors.
     dtype : {"float64", "float32"}, default="float64"
         In which rows are multiplied. "float32" is faster, on most GPUs by far, and gives patterns to
-        about four digits; sums are taken in double precision always.
+        about four digits. The foreground's mean is taken off before rows are rounded, and sums over more
+        than some thousand rows are taken in double precision. Not for `partial_fit`.
 
     Attributes
     ----------
@@ -142,6 +143,11 @@ class ContrastiveICA(BaseContrastive):
         otherwise.
     n_pcs_ : int
         Dimension in which the cumulants were taken.
+    n_samples_ : int
+        Rows of the foreground.
+    n_rows_held_ : tuple of int
+        Rows of the foreground and of every background that were looked at for the dimension of a
+        contrast subspace and the rotation in it: all of them, or a sample (``memory_limit``).
     basis_ : ndarray of shape (n_features, n_pcs_) or None
         Principal axes; ``None`` where no PCA was done.
     mean_ : ndarray of shape (n_features,)
@@ -489,6 +495,9 @@ class ContrastiveICA(BaseContrastive):
         if self.solver_ in ("paper", "joint"):
             sizes = f"{self.n_background_} background and {sizes}"
         lines.append(f"ranks: {sizes}")
+        if self.solver_ == "subspace" and self.n_rows_held_[0] < self.n_samples_:
+            held, total = self.n_rows_held_[0], self.n_samples_
+            lines.append(f"rows: dimension and rotation from a sample of {held} of {total}")
         if self.rank_choice_ is not None:
             lines.append(f"doubt: {self.rank_choice_.doubt}")
         along = ratio_name(self)

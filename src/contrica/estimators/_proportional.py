@@ -60,7 +60,7 @@ class ProportionalContrastiveICA(BaseContrastive):
     background_components_, background_weights_, shared_weights_ : ndarray
         The background patterns, as in `ContrastiveICA`; empty, and ``n_background_`` 0, where γ was
         given.
-    n_background_, n_foreground_, n_pcs_, basis_, mean_, residual_, n_iter_
+    n_background_, n_foreground_, n_pcs_, n_rows_held_, basis_, mean_, residual_, n_iter_
         As in `ContrastiveICA`.
 
     See Also

@@ -59,7 +59,6 @@ def main():
     arguments = parser.parse_args()
     import dask.array
     import zarr
-
     from distributed import Client, LocalCluster
 
     with tempfile.TemporaryDirectory() as folder:
