@@ -23,8 +23,8 @@ unit: $(STAMP)-test
 	$(BIN)/python -m pytest
 
 bench: $(STAMP)-test
-	$(BIN)/python benchmarks/speed_of_solvers.py
-	$(BIN)/python benchmarks/speed_of_solvers.py --solver auto
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/memory.py --limits 200
 	$(BIN)/python benchmarks/spm_recovery.py
 	$(BIN)/python benchmarks/recovery_paper_solver.py
 	$(BIN)/python benchmarks/proportionality.py

@@ -243,6 +243,84 @@ def test_names_of_a_dask_frame_are_kept_and_compared(counts, tmp_path):
         ContrastiveICA(2).fit(X, background=Y[Y.columns[::-1]])
 
 
+def test_sparse_sums_are_double_and_see_entries_in_parts(rng):
+    X = sp.random(20_000, 3, 0.5, format="csr", random_state=0, dtype=np.float32)
+    X.data[:] = rng.random(X.nnz) + 1000
+    expected = X.toarray().astype(np.float64)
+    assert_allclose(column_summary(as_rows(X)).mean, expected.mean(axis=0), rtol=1e-12)
+    order = np.argsort(np.tile(np.repeat(np.arange(20_000), np.diff(X.indptr)), 2), kind="stable")
+    twice = sp.csr_matrix(X.shape)
+    twice.data, twice.indices = np.tile(X.data / 2, 2)[order], np.tile(X.indices, 2)[order]
+    twice.indptr = 2 * X.indptr
+    assert not twice.has_canonical_format
+    for one, two in zip(column_summary(as_rows(twice)), column_summary(expected), strict=True):
+        assert_allclose(one, two, rtol=1e-6)
+    assert twice.nnz == 2 * X.nnz  # left as it was
+
+
+def test_columns_of_frames_in_blocks_are_compared(counts):
+    pd = pytest.importorskip("pandas")
+    names = [f"v{j}" for j in range(40)]
+    X, Y = (pd.DataFrame(part, columns=names) for part in counts)
+    model = ContrastiveICA(2, random_state=0).fit(Blocks([X[:300], X[300:]]), background=Y)
+    assert list(model.feature_names_in_) == names
+    with pytest.raises(ValueError, match="same in another order"):
+        ContrastiveICA(2).fit(Blocks([X[:300], X[300:][names[::-1]]]), background=Y)
+    with pytest.raises(ValueError, match="in another order"):
+        model.transform(Blocks([X[names[::-1]]]))
+
+
+def test_complex_numbers_are_refused(counts):
+    X, Y = counts
+    for make in (sp.csr_matrix, lambda rows: Blocks([rows])):
+        with pytest.raises(ValueError, match="Complex data not supported"):
+            ContrastiveICA(2).fit(make(X + 1j * X), background=Y)
+
+
+def test_missing_values_have_no_scores(counts):
+    X, Y = counts
+    model = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    bad = X.copy()
+    bad[5, 0] = np.nan
+    torch = pytest.importorskip("torch")
+    for held in (sp.csr_matrix(bad), torch.as_tensor(bad)):
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            model.transform(held)
+
+
+def test_rows_far_from_zero_have_the_same_axes(counts, monkeypatch):
+    """Dense rows are centred before they are multiplied, by Lanczos too."""
+    expected = common_basis(counts, 5)
+    monkeypatch.setattr(projection, "DENSE_SCATTER", 10)
+    far = [as_rows(Again(rows + 1e6)) for rows in counts]
+    assert_allclose(common_basis(far, 5), expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+def test_samples_are_said(monkeypatch, rng):
+    from contrica.estimators import _base
+
+    X, Y = rng.laplace(size=(2, 3000, 20))
+    X[:, :3] += 3 * rng.choice([-1, 1], (3000, 1))
+    whole = ContrastiveICA(1, solver="subspace", random_state=0).fit(X, background=Y)
+    assert whole.n_rows_held_ == (3000, 3000)
+    assert "sample" not in whole.summary()
+    monkeypatch.setattr(_base, "MANY_ROWS", 0)
+    monkeypatch.setattr(_base, "MOST_HELD", 20 * 4000)
+    found = []
+    for make in (np.asarray, sp.csr_matrix, Again):
+        held = make(X), make(Y)
+        model = ContrastiveICA(1, solver="subspace", random_state=0).fit(
+            held[0], background=held[1]
+        )
+        assert model.n_rows_held_ == (2000, 2000)
+        assert "a sample of 2000 of 3000" in model.summary()
+        found.append(model.components_)
+    assert_allclose(found[1], found[0], atol=1e-9)
+    assert_allclose(found[2], found[0], atol=1e-9)
+    assert abs(found[0] @ whole.components_.T).item() > 0.99
+
+
 def test_arrays_stay_arrays(counts):
     assert as_rows(counts[0]) is counts[0]
     assert not isinstance(as_rows([[1.0, 2.0], [3.0, 4.0]]), Rows)

@@ -164,6 +164,27 @@ def test_single_precision_keeps_four_digits(device, pair):
     assert np.abs(one - two).max() < 1e-5 * np.abs(two).max()
 
 
+@pytest.mark.parametrize("device", [None, "cpu:0"])
+def test_single_precision_does_not_mind_a_large_mean(device, pair):
+    X, Y = (part + 1e6 for part in pair)
+    expected = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    model = ContrastiveICA(2, random_state=0, device=device, dtype="float32").fit(X, background=Y)
+    assert_allclose(model.components_, expected.components_, atol=1e-4)
+    assert_allclose(model.mean_, expected.mean_)
+
+
+def test_single_precision_is_used_where_the_work_is(pair, monkeypatch):
+    from contrica import cumulants as module
+
+    seen = []
+    whole = module._add_product
+    monkeypatch.setattr(
+        module, "_add_product", lambda panel, rows: (seen.append(rows.dtype), whole(panel, rows))
+    )
+    ContrastiveICA(2, random_state=0, dtype="float32").fit(pair[0], background=pair[1])
+    assert set(seen) == {np.dtype("float32")}
+
+
 def test_what_is_not_there_is_said(pair, monkeypatch):
     X, Y = pair
     with pytest.raises(ValueError, match="dtype='half'"):

@@ -73,6 +73,34 @@ def test_what_cannot_fit_is_refused_in_time(rng):
         ContrastiveICA(2, cumulant="robust", memory_limit="60MB").fit(X, background=Y)
 
 
+def test_what_writes_tensors_out_is_refused_in_time(rng):
+    X, Y = rng.laplace(size=(2, 1000, 110))
+    options = {"n_pcs": None, "memory_limit": "100MB", "n_background": 2, "n_foreground": 2}
+    with pytest.raises(MemoryError, match=r"sequential.*writes.*110 variables.*thin"):
+        ContrastiveICA(1, solver="paper", deflation="sequential", **options).fit(X, background=Y)
+    operator = cumulants(X, memory_limit=100 * 10**6).fourth
+    with pytest.raises(MemoryError, match="written out, would take"):
+        operator.flatten()
+
+
+def test_norms_are_exact_or_said_not_to_be(rng, monkeypatch):
+    from contrica import cumulants as module
+    from contrica.operators import RankOneSum, relative_norm
+
+    X = rng.laplace(size=(5000, 4)) ** 3
+    exact = cumulants(X, storage="packed").fourth.squared_norm()
+    free = cumulants(X, storage="matrix-free").fourth
+    assert free.norm_is_exact
+    assert_allclose(free.squared_norm(), exact, rtol=1e-9)
+    part = RankOneSum(np.ones(1), np.eye(4)[:, :1])
+    assert 0 < relative_norm(free - part, free) < 2
+    monkeypatch.setattr(module, "PAIR_PRODUCTS", 10**6)
+    rough = cumulants(X, storage="matrix-free").fourth
+    assert not rough.norm_is_exact
+    assert 0.1 < rough.squared_norm() / exact < 10
+    assert np.isnan(relative_norm(rough - part, rough))
+
+
 SCRIPT = """
     import gc, resource, sys, warnings
     import numpy as np

@@ -8,8 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.exceptions import NotFittedError
 
 from contrica import ContrastiveICA, ProportionalContrastiveICA
+from contrica.blocks import Blocks
 from contrica.projection import common_basis
 from contrica.sums import DataSums
 
@@ -135,7 +137,7 @@ def test_sums_are_saved_and_resumed(pair, tmp_path):
     assert DataSums.load(path).n_samples == 0
 
 
-def test_the_sample_is_fair(rng):
+def test_the_sample_is_fair():
     kept = np.concatenate(
         [
             DataSums(n_kept=200).update(np.arange(k, k + 2000.0)[:, None]).rows().ravel() - k
@@ -145,6 +147,23 @@ def test_the_sample_is_fair(rng):
     assert len(kept) == 400
     assert 900 < kept.mean() < 1100
     assert 0.2 < np.mean(kept < 500) < 0.3
+
+
+def test_samples_of_merged_sums_are_fair():
+    """Files that are sorted alike do not give the same few places each."""
+    sums = DataSums(n_kept=200)
+    for _ in range(100):
+        sums.merge(DataSums(n_kept=200).update(np.arange(100.0)[:, None]))
+    assert len(np.unique(sums.rows())) > 70
+    assert 40 < sums.rows().mean() < 60
+    # of two that kept different numbers of rows each has its share
+    for first, second in ((2000, 200), (200, 2000)):
+        one, two = DataSums(n_kept=first), DataSums(n_kept=second)
+        one.update(np.zeros((10_000, 1))).merge(two.update(np.ones((10_000, 1))))
+        assert 0.35 < one.rows().mean() < 0.65
+        assert len(one.rows()) >= 200
+        one.update(np.full((10_000, 1), 2.0))
+        assert 0.2 < np.mean(one.rows() == 2) < 0.47
 
 
 def test_bad_blocks_leave_the_sums_as_they_were(pair):
@@ -159,8 +178,64 @@ def test_bad_blocks_leave_the_sums_as_they_were(pair):
         model.partial_fit(X[:, :5])
     with pytest.raises(ValueError, match="background has 5 features"):
         model.partial_fit(background=X[:, :5])
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        model.partial_fit(X[:20], background=bad)  # neither is added
+    with pytest.raises(ValueError, match="3 dimensions"):
+        model.foreground_sums_.update(np.zeros((4, 5, 6)))
     assert_allclose(model.foreground_sums_.cumulants().covariance, before, rtol=0, atol=0)
+    assert model.foreground_sums_.n_samples == model.foreground_sums_.summary().n_rows == len(X)
+    fresh = ContrastiveICA(2)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        fresh.partial_fit(bad)
+    assert not hasattr(fresh, "foreground_sums_")
+    fresh.partial_fit(X[:, :5], background=Y[:, :5])
+
+
+def test_sums_outlive_a_fit_that_fails(pair):
+    X, Y = pair
+    model = ContrastiveICA(2, random_state=0).partial_fit(X, background=Y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X * np.nan, background=Y)
     assert model.foreground_sums_.n_samples == len(X)
+    model.fit(X, background=Y)
+    assert not hasattr(model, "foreground_sums_")
+    model.partial_fit(X[:100])  # anew
+    assert model.foreground_sums_.n_samples == 100
+    assert model.background_sums_.n_samples == 0
+    fresh = ContrastiveICA(2).partial_fit(background=Y)
+    assert not hasattr(fresh, "components_")
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)
+
+
+def test_containers_are_summed_without_being_held(pair):
+    X, Y = pair
+    # not by "auto": where ranks are near, the search for them follows the rounding
+    options = {"solver": "subspace", "random_state": 0}
+    expected = ContrastiveICA(2, **options).fit(X, background=Y).components_
+    array = pytest.importorskip("dask.array")
+    for held in (
+        Blocks([X[:100], X[100:]]),
+        array.from_array(X, chunks=(900, 6)),
+        sp.csr_matrix(X),
+    ):
+        model = ContrastiveICA(2, **options).partial_fit(held, background=Y)
+        model.partial_fit(DataSums())
+        assert_allclose(model.components_, expected, atol=1e-6)
+
+
+def test_a_basis_of_sums_is_the_fit_s(pair):
+    X, Y = pair
+    B = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 3)))[0]
+    sums = [DataSums(basis=B).update(part) for part in (X, Y)]
+    model = ContrastiveICA(1, random_state=0).partial_fit(sums[0], background=sums[1])
+    expected = ContrastiveICA(1, basis=B, random_state=0).fit(X, background=Y)
+    assert_allclose(model.components_, expected.components_, atol=1e-7)
+    with pytest.raises(ValueError, match="different bases"):
+        ContrastiveICA(1, basis=B).partial_fit(DataSums().update(X))
+    model = ContrastiveICA(1).partial_fit(sums[0], background=Y)
+    with pytest.raises(ValueError, match="different bases"):
+        _ = model.components_
 
 
 def test_names_of_frames_are_compared(pair):
@@ -192,6 +267,16 @@ def test_what_cannot_be_summed_is_refused(pair, tmp_path):
         DataSums.load(tmp_path / "other.npz")
     with pytest.raises(ValueError, match="no rows came"):
         DataSums().cumulants()
+    with pytest.raises(ValueError, match="n_kept"):
+        DataSums(n_kept=0)
+    with pytest.raises(ValueError, match="several backgrounds came"):
+        ContrastiveICA(2).fit(iter([X]), background=[Y, Y])
+    with pytest.raises(ValueError, match="float32"):
+        ContrastiveICA(2, dtype="float32").partial_fit(X)
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="device='cuda' cannot be used"):
+            ContrastiveICA(2, device="cuda").partial_fit(X)
 
 
 def test_proportional_ica_takes_streams_too(pair):

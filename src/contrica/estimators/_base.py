@@ -156,8 +156,8 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _check_data(
         self, X: Any, background: Any
     ) -> tuple[np.ndarray | Rows, list[np.ndarray | Rows]]:
-        names = _column_names(X)
-        X, summary = self._checked(X, "X")
+        X, names = _named_rows(X, "X")
+        X, summary = self._checked(X, "X", names)
         if isinstance(background, Background):
             background = background.data
         backgrounds = self._backgrounds(background)
@@ -166,8 +166,8 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         checked: list[np.ndarray | Rows] = []
         summaries: list[ColumnSummary] = []
         for name, part in backgrounds.items():
-            columns = _column_names(part)
-            rows, summary_of_part = self._checked(part, name, reset=False)
+            part, columns = _named_rows(part, name)
+            rows, summary_of_part = self._checked(part, name, None, reset=False)
             check_same_features(names, columns, X.shape[1], rows.shape[1], other=name)
             checked.append(rows)
             summaries.append(summary_of_part)
@@ -186,7 +186,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         )
 
     def _checked(
-        self, data: Any, name: str, *, reset: bool = True
+        self, data: Any, name: str, names: np.ndarray | None, *, reset: bool = True
     ) -> tuple[np.ndarray | Rows, ColumnSummary]:
         """Rows of finite numbers, as an array where that is what came, and their summary."""
         rows = as_rows(data, name)
@@ -194,7 +194,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if isinstance(rows, Rows):
             check_n_rows(len(rows), 2, name)
             if reset:
-                self._remember(rows.shape[1], _column_names(data))
+                self._remember(rows.shape[1], names)
             summary = column_summary(rows)
             check_finite(summary, name)
             return rows, summary
@@ -265,10 +265,9 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             A tensor on the same device for a tensor of torch or cupy.
         """
         check_is_fitted(self)
-        rows = as_rows(X)
+        rows, names = _named_rows(X, "X")
         if isinstance(rows, Rows):
             known = getattr(self, "feature_names_in_", None)
-            names = _column_names(X)
             check_same_features(
                 known, names, self.n_features_in_, rows.shape[1], name="what was fitted", other="X"
             )
@@ -767,6 +766,12 @@ def _width(part: Any, name: str) -> int:
     rows = as_rows(part, name)
     shape = rows.shape if hasattr(rows, "shape") else np.shape(rows)
     return int(shape[-1]) if len(shape) else 0
+
+
+def _named_rows(data: Any, name: str) -> tuple[Any, np.ndarray | None]:
+    """Rows as `as_rows` has them, and the names of their variables, of the container or of its blocks."""
+    names, rows = _column_names(data), as_rows(data, name)
+    return rows, _column_names(rows) if names is None else names
 
 
 def _column_names(data: Any) -> np.ndarray | None:
