@@ -9,6 +9,9 @@ missed.
 """
 
 import argparse
+import contextlib
+import ctypes
+import gc
 import os
 import platform
 import sys
@@ -60,6 +63,9 @@ class Growth:
     """GiB that the process holds at most inside, beyond what it held before."""
 
     def __enter__(self):
+        gc.collect()
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)  # what was freed is given back, lest it be used again
         self.gib, self._before = float("nan"), self._now("VmRSS")
         try:
             Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
