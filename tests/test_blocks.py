@@ -277,6 +277,33 @@ def test_complex_numbers_are_refused(counts):
             ContrastiveICA(2).fit(make(X + 1j * X), background=Y)
 
 
+def test_what_holds_rows_is_named(counts, tmp_path):
+    X, Y = counts
+    np.save(tmp_path / "rows.npy", X)
+    from contrica.stores import open_rows
+
+    anndata = pytest.importorskip("anndata")
+    for wrong, advice in (
+        (str(tmp_path / "rows.npy"), "open_rows"),
+        (tmp_path / "rows.npy", "open_rows"),
+        (open_rows(tmp_path / "rows.npy"), "Pass its .rows"),
+        (anndata.AnnData(X), "adata.X"),
+        (pytest.importorskip("torch").as_tensor(X).to_sparse_coo(), "sparse tensor"),
+    ):
+        with pytest.raises(ValueError, match=advice):
+            ContrastiveICA(2).fit(wrong, background=Y)
+
+
+def test_one_dense_dataset_is_not_read_for_each_step(rng):
+    """Lanczos iterations are for what can be read as often as one likes."""
+    X, Y = rng.laplace(size=(2, 400, 350))
+    rows = Again(X)
+    ContrastiveICA(1, solver="subspace", n_foreground=1, n_pcs=5, random_state=0).fit(
+        rows, background=sp.csr_matrix(Y)
+    )
+    assert rows.passes < 12
+
+
 def test_missing_values_have_no_scores(counts):
     X, Y = counts
     model = ContrastiveICA(2, random_state=0).fit(X, background=Y)

@@ -173,6 +173,37 @@ def test_single_precision_does_not_mind_a_large_mean(device, pair):
     assert_allclose(model.mean_, expected.mean_)
 
 
+def test_single_precision_is_right_for_every_container(pair):
+    import scipy.sparse as sp
+
+    array = pytest.importorskip("dask.array")
+    X, Y = (part + 5 for part in pair)
+    Y = Y + 1
+    expected = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
+    kinds = (np.asarray, sp.csr_matrix, lambda rows: array.from_array(rows, chunks=(400, 8)))
+    for fore in kinds:
+        for back in kinds:
+            model = ContrastiveICA(2, solver="subspace", random_state=0, dtype="float32")
+            model.fit(fore(X), background=back(Y))
+            assert_allclose(model.components_, expected.components_, atol=1e-3)
+            assert_allclose(model.contrast_ratio_, expected.contrast_ratio_, rtol=1e-3)
+
+
+def test_single_precision_of_a_sample_of_rows(pair, monkeypatch):
+    from contrica.estimators import _base
+
+    X, Y = (part + 1000 for part in pair)
+    monkeypatch.setattr(_base, "MANY_ROWS", 2000)
+    monkeypatch.setattr(_base, "MOST_HELD", 0)
+    found = [
+        ContrastiveICA(2, solver="subspace", random_state=0, dtype=dtype).fit(X, background=Y)
+        for dtype in ("float64", "float32")
+    ]
+    assert found[0].n_rows_held_[0] < len(X)
+    assert_allclose(found[1].components_, found[0].components_, atol=1e-3)
+    assert_allclose(found[1].contrast_ratio_, found[0].contrast_ratio_, rtol=1e-3)
+
+
 def test_single_precision_is_used_where_the_work_is(pair, monkeypatch):
     from contrica import cumulants as module
 

@@ -238,13 +238,25 @@ def test_a_basis_of_sums_is_the_fit_s(pair):
         _ = model.components_
 
 
-def test_names_of_frames_are_compared(pair):
+def test_names_of_frames_are_compared(pair, tmp_path):
     pd = pytest.importorskip("pandas")
     X, Y = (pd.DataFrame(part, columns=list("abcdef")) for part in pair)
     model = ContrastiveICA(2).partial_fit(X, background=Y)
     assert list(model.feature_names_in_) == list("abcdef")
     with pytest.raises(ValueError, match="in another order"):
         model.partial_fit(X[list("fedcba")])
+    # sums remember them, on disk too
+    model.foreground_sums_.save(tmp_path / "sums.npz")
+    sums = DataSums.load(tmp_path / "sums.npz")
+    assert sums.columns == list("abcdef")
+    with pytest.raises(ValueError, match="in another order"):
+        sums.update(X[list("fedcba")])
+    with pytest.raises(ValueError, match="in another order"):
+        sums.merge(DataSums().update(X[list("fedcba")]))
+    again = ContrastiveICA(2).partial_fit(sums)
+    assert list(again.feature_names_in_) == list("abcdef")
+    with pytest.raises(ValueError, match="in another order"):
+        again.partial_fit(background=Y[list("fedcba")])
 
 
 def test_what_cannot_be_summed_is_refused(pair, tmp_path):
@@ -271,6 +283,10 @@ def test_what_cannot_be_summed_is_refused(pair, tmp_path):
         DataSums(n_kept=0)
     with pytest.raises(ValueError, match="several backgrounds came"):
         ContrastiveICA(2).fit(iter([X]), background=[Y, Y])
+    with pytest.raises(ValueError, match="several backgrounds came, but partial_fit"):
+        ContrastiveICA(2).partial_fit(X, background=[Y, Y])
+    with pytest.raises(ValueError, match="1 dimensions"):
+        ContrastiveICA(2).partial_fit(X[0])
     with pytest.raises(ValueError, match="float32"):
         ContrastiveICA(2, dtype="float32").partial_fit(X)
     torch = pytest.importorskip("torch")

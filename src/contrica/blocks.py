@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
+from os import PathLike
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -37,6 +38,7 @@ __all__ = [
     "as_rows",
     "block_rows",
     "chosen_rows",
+    "column_names",
     "column_summary",
     "gram_times",
     "held_in_memory",
@@ -64,7 +66,7 @@ FAN_IN = 4
 # are put together they are there twice.
 DEVICE_SHARE = 0.3
 # Rows of single precision that are summed by one product.
-SINGLE_ROWS = 8192
+SINGLE_ROWS = 32_768
 
 
 class Rows(ABC):
@@ -80,6 +82,8 @@ class Rows(ABC):
 
     shape: tuple[int, int]
     sparse: bool = False
+    # Whether reading them hundreds of times costs nothing but their products.
+    at_hand: bool = False
     # Working set of one block.
     block_bytes: int | None = None
 
@@ -179,7 +183,7 @@ def _written_out(block: Any) -> np.ndarray:
 class _Sparse(Rows):
     """A scipy matrix in compressed rows."""
 
-    sparse = True
+    sparse = at_hand = True
 
     def __init__(self, data: Any) -> None:
         self._data = data.tocsr()
@@ -412,6 +416,7 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     """
     if isinstance(data, Rows):
         return data
+    _refuse_what_holds_rows(data, name)
     _refuse_complex(data, name)
     if type(data) is np.ndarray:
         # numbers that would be copied as a whole to be doubles are copied block by block instead
@@ -436,6 +441,18 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     return data
 
 
+def _refuse_what_holds_rows(data: Any, name: str) -> None:
+    """Say what to pass in place of a path, an AnnData object or what `open_rows` returns."""
+    if isinstance(data, str | PathLike):
+        raise ValueError(
+            f"{name} is a path, {str(data)!r}. Open it: contrica.stores.open_rows(path).rows."
+        )
+    if hasattr(data, "row_names") and hasattr(data, "rows"):
+        raise ValueError(f"{name} is what open_rows returned. Pass its .rows.")
+    if _module(data) == "anndata" and hasattr(data, "obs") and hasattr(data, "X"):
+        raise ValueError(f"{name} is an AnnData object. Pass its matrix, such as adata.X.")
+
+
 def _refuse_complex(data: Any, name: str) -> None:
     kind = getattr(data, "dtype", None)
     if "complex" in str(kind):
@@ -453,6 +470,10 @@ def _tensor_rows(data: Any, name: str) -> Rows:
     if data.ndim != 2:
         raise ValueError(
             f"{name} has {data.ndim} dimensions, but a table of rows by variables is needed."
+        )
+    if "strided" not in str(getattr(data, "layout", "strided")):
+        raise ValueError(
+            f"{name} is a sparse tensor ({data.layout}). Pass scipy's compressed rows, or its to_dense()."
         )
     return _Sliced(data.detach() if hasattr(data, "detach") else data, as_doubles)
 
@@ -521,6 +542,14 @@ def _table(part: Any, name: str) -> Any:
 def _columns(part: Any) -> list[Any] | None:
     columns = getattr(part, "columns", None)
     return None if columns is None else list(columns)
+
+
+def column_names(data: Any) -> list[str] | None:
+    """Names of variables that a table comes with, if all are text."""
+    columns = _columns(data)
+    if not columns or not all(isinstance(name, str) for name in columns):
+        return None
+    return [str(name) for name in columns]
 
 
 def _same_columns(known: list[Any] | None, found: list[Any] | None, name: str) -> None:
@@ -668,7 +697,7 @@ def on_device(
     """
     rounded = partial(_single, np.zeros(X.shape[1]) if origin is None else origin)
     # products with compressed rows stay where they are, and so do dask's chunks
-    if isinstance(X, Rows) and (X.sparse or isinstance(X, _Dask)):
+    if isinstance(X, Rows) and (X.sparse or isinstance(getattr(X, "_rows", X), _Dask)):
         return X
     if isinstance(X, _Sliced) and _device(X._data) is not None:
         return X if dtype == "float64" else _Moved(X, rounded, X.block_bytes is not None)
@@ -710,6 +739,7 @@ def _mover(device: str, dtype: str) -> tuple[Callable[[Any], Any], float]:
     if torch is not None:
         try:
             where = torch.device(device)
+            torch.empty(1, device=where)
             free = torch.cuda.mem_get_info(where)[0] if where.type == "cuda" else np.inf
         except (RuntimeError, AssertionError) as error:
             raise ValueError(
@@ -899,10 +929,11 @@ class Summary:
             # about the first row, so that a large mean costs no digits
             origin = block[0, :] + 0.0
             low, high = xp.min(block, axis=0), xp.max(block, axis=0)
-            block = block - origin
-            shift = xp.sum(block, axis=0) / n
-            block -= shift
-            energy = xp.sum(block**2, axis=0)
+            with np.errstate(invalid="ignore"):  # infinity shows in the range
+                block = block - origin
+                shift = xp.sum(block, axis=0) / n
+                block -= shift
+                energy = xp.sum(block**2, axis=0)
             self.add(ColumnSummary(n, *map(to_numpy, (origin + shift, low, high, energy))))
         return self
 

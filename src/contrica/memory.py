@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from pathlib import Path
@@ -71,7 +72,7 @@ def memory_budget(limit: int | float | str | None = None) -> int:
             number = None
     else:
         number = None if isinstance(limit, bool) else float(limit)
-    if number is None or not number >= LEAST:
+    if number is None or not LEAST <= number < math.inf:
         raise ValueError(
             f"memory_limit={limit!r} is not known, or too little to work in. Give a number of bytes or "
             f'text such as "500MB" or "2GB", at least {readable_bytes(LEAST)}; or None, for a quarter of '

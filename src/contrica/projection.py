@@ -15,6 +15,7 @@ from contrica.blocks import (
     Rows,
     Summary,
     accumulate,
+    as_rows,
     chosen_rows,
     column_summary,
     gram_times,
@@ -79,7 +80,7 @@ def common_basis(
 
     Parameters
     ----------
-    datasets : sequence of ndarray of shape (n_i, n_features), or of Rows
+    datasets : sequence of ndarray of shape (n_i, n_features), or of what `contrica.blocks.as_rows` takes
     n_pcs : int, "auto" or None
         Number of axes; "auto" keeps all variables up to 30 of them and otherwise follows the
         paper, 30 axes or 90 % of the variance, whichever comes first; ``None`` keeps all variables, or,
@@ -100,6 +101,7 @@ def common_basis(
     >>> common_basis([X, X]).shape
     (40, 17)
     """
+    datasets = [as_rows(X) for X in datasets]
     p = datasets[0].shape[1]
     if isinstance(n_pcs, str) and n_pcs == "auto" and p <= MAX_PCS:
         return None
@@ -398,10 +400,11 @@ def _leading_axes(
 def _by_scatter(datasets: Sequence[np.ndarray | Rows], budget: int) -> bool:
     """Whether the p × p scatter matrix is written out: one pass, and exact.
 
-    Not where products with the rows are cheap, or they are few, or the matrix is large.
+    Not where products with all of the rows are cheap and can be had often, or rows are few, or the
+    matrix is large.
     """
     p = datasets[0].shape[1]
-    if any(isinstance(X, Rows) and X.sparse for X in datasets):
+    if all(isinstance(X, Rows) and X.at_hand for X in datasets):
         return p <= SPARSE_SCATTER
     if SCATTER_COPIES * 8 * p**2 > budget or p > DENSE_SCATTER:
         return False

@@ -22,13 +22,14 @@ from contrica.blocks import (
     Summary,
     accumulate,
     as_rows,
+    column_names,
     column_summary,
     projected,
 )
 from contrica.cumulants import Cumulants, Estimate, Moments, expanded_rows, packed_bytes
 from contrica.memory import check_memory, memory_budget
 from contrica.projection import RowSurvey
-from contrica.validation import check_count, check_finite, check_width
+from contrica.validation import check_count, check_finite, check_same_features, check_width
 
 __all__ = ["CheckedRows", "DataSums"]
 
@@ -45,10 +46,13 @@ class CheckedRows(NamedTuple):
     rows : ndarray or Rows
     summary : ColumnSummary or None
         Of every variable; ``None`` where there is no row.
+    columns : list of str or None
+        Names of the variables.
     """
 
     rows: np.ndarray | Rows
     summary: ColumnSummary | None
+    columns: list[str] | None
 
 
 class DataSums:
@@ -68,6 +72,8 @@ class DataSums:
     ----------
     n_samples, n_features : int
         Rows so far, and their variables; 0 before the first block.
+    columns : list of str or None
+        Names of the variables, where rows came with them; blocks, and sums that are merged, are compared.
 
     Examples
     --------
@@ -89,6 +95,7 @@ class DataSums:
         self.memory_limit = memory_limit
         self.n_kept = None if n_kept is None else check_count("n_kept", n_kept)
         self.n_samples = self.n_features = 0
+        self.columns: list[str] | None = None
         self._columns = Summary()
         self._moments: Moments | None = None
         self._rows, self._keys = np.empty((0, 0)), np.empty(0)
@@ -115,22 +122,35 @@ class DataSums:
         """
         rows = as_rows(X, name)
         if not isinstance(rows, Rows):
-            rows = np.atleast_2d(np.asarray(rows, dtype=float))
+            rows = np.asarray(rows, dtype=float)
             if rows.ndim != 2:
                 raise ValueError(
-                    f"{name} has {rows.ndim} dimensions, but a table of rows by variables is needed."
+                    f"{name} has {rows.ndim} dimensions, but a table of rows by variables is needed. A "
+                    "single row is row.reshape(1, -1)."
                 )
         self._check_room(rows.shape[1], name)
+        columns = column_names(X)
+        columns = column_names(rows) if columns is None else columns
+        self._compare(columns, name)
         summary = column_summary(rows) if len(rows) else None
         if summary is not None:
             check_finite(summary, name)
-        return CheckedRows(rows, summary)
+        return CheckedRows(rows, summary, columns)
+
+    def _compare(self, columns: list[str] | None, name: str) -> None:
+        """Refuse other variables, or the same in another order, where both have names."""
+        if self.columns is not None and columns is not None:
+            known, found = (np.asarray(each, dtype=object) for each in (self.columns, columns))
+            check_same_features(
+                known, found, known.size, found.size, name="earlier rows", other=name
+            )
 
     def add(self, checked: CheckedRows) -> DataSums:
         """Add what `check` has looked at; for rows that can be read again a second pass."""
-        rows, summary = checked
+        rows, summary, columns = checked
         if summary is None:
             return self
+        self.columns = self.columns or columns
         if self._moments is None:
             self._begin(rows.shape[1])
         self._columns.add(summary)
@@ -195,7 +215,7 @@ class DataSums:
         self._rows, self._keys = rows[stay], keys[stay]
 
     def merge(self, other: DataSums) -> DataSums:
-        """Add the rows of another; both must have the same variables and basis."""
+        """Add the rows of another, of the same variables and basis, to this one, which is returned."""
         if other.n_samples == 0:
             return self
         if self.n_samples == 0 and self.basis is None:
@@ -208,6 +228,8 @@ class DataSums:
                 "cannot merge sums that were taken in different bases. Give all of them the same one."
             )
         self._check_room(other.n_features, "what is merged")
+        self._compare(other.columns, "what is merged")
+        self.columns = self.columns or other.columns
         if self._moments is None:
             self._begin(other.n_features)
         self._columns.merge(other._columns)
@@ -248,6 +270,7 @@ class DataSums:
             "n_samples": self.n_samples,
             "n_features": self.n_features,
             "n_kept": self.n_kept,
+            "columns": self.columns,
             "memory_limit": self.memory_limit,
             "limit": None if np.isinf(self._limit) else self._limit,
             "drawn": self._drawn.bit_generator.state,
@@ -294,6 +317,7 @@ class DataSums:
                 memory_limit=about["memory_limit"],
                 n_kept=about["n_kept"],
             )
+            made.columns = about["columns"]
             made._drawn.bit_generator.state = about["drawn"]
             if about["n_samples"]:
                 made.n_samples, made.n_features = about["n_samples"], about["n_features"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -402,9 +403,7 @@ class BaseContrastive(ContrastTransformer):
 
     def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
         budget = memory_budget(self.memory_limit)
-        datasets = [
-            on_device(part, self.device, self.dtype, self.mean_) for part in (X, *backgrounds)
-        ]
+        datasets = [on_device(part, self.device) for part in (X, *backgrounds)]
         self.basis_ = self._given_basis(X.shape[1])
         if self.basis_ is None:
             self.basis_ = common_basis(datasets, self.n_pcs, memory_limit=budget)
@@ -418,12 +417,15 @@ class BaseContrastive(ContrastTransformer):
             most = max(min(most, budget // (8 * HELD_COPIES * k)), FEWEST_HELD)
         taken = estimate_of_rows(estimate)
         seen: Sequence[np.ndarray | Rows]
+        origin = self.mean_ if self.basis_ is None else self.mean_ @ self.basis_
         if sum(n_rows) <= most or estimate == "robust":
             rows = [project_rows(part, self.basis_, estimate) for part in datasets]
-            seen = [on_device(part, self.device, self.dtype, rows[0].mean(axis=0)) for part in rows]
+            seen = [on_device(part, self.device, self.dtype, origin) for part in rows]
             found = [cumulants(part, taken, memory_limit=budget) for part in seen]
+            whole: Sequence[np.ndarray | Rows] = rows
         else:
-            seen = [projected(part, self.basis_) for part in datasets]
+            whole = [projected(part, self.basis_) for part in datasets]
+            seen = [on_device(part, None, self.dtype, origin) for part in whole]
             shares = [max(most * n // sum(n_rows), 2) for n in n_rows]
             logger.info("looking at a sample of %s rows", " and ".join(map(str, shares)))
             surveyed = [
@@ -431,6 +433,12 @@ class BaseContrastive(ContrastTransformer):
                 for part, share in zip(seen, shares, strict=True)
             ]
             found, rows = (list(each) for each in zip(*surveyed, strict=True))
+        if self.dtype == "float32":  # rows were rounded about the origin
+            for i, part in enumerate(seen):
+                if part is not whole[i]:
+                    found[i] = replace(found[i], mean=found[i].mean + origin)
+                    if rows is not whole:
+                        rows[i] = rows[i] + origin
         self._fit_cumulants(found, rows, seen)
 
     def _fit_cumulants(
@@ -526,6 +534,11 @@ class BaseContrastive(ContrastTransformer):
             else [self.foreground_sums_, self.background_sums_]
         )
         names = None if fresh else vars(self).get("feature_names_in_")
+        given = None if isinstance(background, DataSums) else background
+        if len(self._backgrounds(given)) > 1:
+            raise ValueError(
+                "several backgrounds came, but partial_fit takes one. Stack them, or use fit."
+            )
         width = sums[0].n_features or sums[1].n_features
         # all is looked at before any of it is added
         adding: list[tuple[DataSums, DataSums | CheckedRows]] = []
@@ -575,6 +588,8 @@ class BaseContrastive(ContrastTransformer):
     def _compare_names(self, part: Any, name: str, known: np.ndarray | None) -> np.ndarray | None:
         """Names of the variables, of earlier rows or of these."""
         names = _column_names(part)
+        if isinstance(part, DataSums) and names is None:
+            return known
         if names is None or not all(isinstance(each, str) for each in names):
             return known
         if known is not None:
