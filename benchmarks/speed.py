@@ -265,7 +265,9 @@ def growth(arguments):
 def draw(rows, path):
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(rows), figsize=(3.1 * len(rows), 2.9), layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(rows), figsize=(12.4, 2.9), sharey=True, layout="constrained"
+    )
     for ax, (name, points) in zip(axes, rows.items(), strict=True):
         x, y = zip(*points, strict=True)
         ax.loglog(x, y, "o-")
