@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,20 @@ from contrica.datasets import load_mouse_protein
 # Machines that run tests are shared: a slow moment is no failure.
 settings.register_profile("shared", deadline=None)
 settings.load_profile("shared")
+
+
+@pytest.fixture(autouse=True)
+def _no_lost_cluster():
+    """A client that was lost leaves its name as dask's scheduler, for which others would look."""
+    yield
+    if "distributed" in sys.modules:
+        import dask
+        import distributed
+
+        try:
+            distributed.default_client()
+        except ValueError:
+            dask.config.set(scheduler=None)
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_finalists_with_the_same_sources_are_followed_once(monkeypatch):
     )
     farthest_from_gaussian(rows, rng=np.random.default_rng(0))
     assert followed.count(module.SEARCH_ROWS) == module.N_STARTS
-    assert followed.count(5000) == 1
+    assert followed.count(5000) == 2  # roughly, and then to the end
     turned = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
     assert module._same_sources(turned, turned[:, [2, 0, 1]] * [1, -1, 1])
     assert not module._same_sources(turned, np.eye(3))

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from scipy.linalg.blas import dsyrk
 from sklearn.decomposition import PCA
 
@@ -57,10 +56,10 @@ def test_a_tenth_of_a_million_cells():
     with Growth() as growth:
         seconds(lambda: model.fit(X, background=Y))
     assert not growth.gib > 0.4
-    leading = [np.sort(np.argsort(-np.abs(pattern))[:30]) for pattern in model.components_]
-    assert sorted(genes[0] for genes in leading) == [0, 30]
-    for genes in leading:
-        assert_allclose(genes, np.arange(genes[0], genes[0] + 30))
+    leading = [np.argsort(-np.abs(pattern))[:30] for pattern in model.components_]
+    shares = sorted(np.mean(genes < 30) for genes in leading)
+    assert shares[0] < 0.4 < 0.6 < shares[1]  # one pattern for either group of genes
+    assert all(np.mean(genes < 60) > 0.9 for genes in leading)
     stacked = sp.vstack([X, Y], format="csr")
     found = ratio_within(
         3,

@@ -236,6 +236,7 @@ def _cluster(address: str | None) -> Iterator[bool]:
         yield False
         return
     try:
+        import dask
         from distributed import Client, KilledWorker
         from distributed.comm import CommClosedError
     except ImportError as error:
@@ -265,6 +266,7 @@ def _cluster(address: str | None) -> Iterator[bool]:
             ) from error
         finally:
             client.close(timeout=PATIENCE)
+            dask.config.set(scheduler=None)  # a client that was lost does not take its name back
 
 
 @contextmanager
