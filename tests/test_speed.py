@@ -49,8 +49,8 @@ def test_packed_cumulants_are_a_thousand_times_faster_than_loops(rng):
 def test_a_tenth_of_a_million_cells():
     """Sparse counts: some times scikit-learn's PCA, and little memory beyond the data.
 
-    Of a million cells it is less than three times. Of so few the searches for a rotation in 50 dimensions,
-    which cost the same for any number of rows, weigh more: 3.5 to 3.8 times was seen.
+    Of a million cells it is less than three times. Of so few the searches for a rotation in 50
+    dimensions, which cost the same for any number of rows, weigh more: 3.5 to 3.8 times was seen.
     """
     import scipy.sparse as sp
 
