@@ -20,7 +20,8 @@ types: $(STAMP)-test
 	$(BIN)/mypy
 
 unit: $(STAMP)-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing'
+	$(BIN)/python -m pytest -m timing tests
 
 bench: $(STAMP)-test
 	$(BIN)/python benchmarks/speed.py

@@ -19,11 +19,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
+from itertools import pairwise
 from os import PathLike
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
+
+from contrica.threads import team
 
 __all__ = [
     "Accumulator",
@@ -180,6 +183,20 @@ def _written_out(block: Any) -> np.ndarray:
     return np.asarray(block.toarray(), dtype=np.float64)
 
 
+def _compressed(kind: Any, shape: tuple[int, int], parts: tuple[np.ndarray, ...]) -> Any:
+    """A sparse matrix of these very arrays: scipy's constructor copies what is part of a larger array."""
+    matrix = kind(shape, dtype=parts[0].dtype)
+    matrix.data, matrix.indices, matrix.indptr = parts
+    return matrix
+
+
+def _transposed(rows: Any) -> Any:
+    """Compressed rows as columns of a matrix, without a copy."""
+    n, p = rows.shape
+    rows = rows.tocsr()
+    return _compressed(sp.csc_matrix, (p, n), (rows.data, rows.indices, rows.indptr))
+
+
 class _Sparse(Rows):
     """A scipy matrix in compressed rows."""
 
@@ -194,10 +211,11 @@ class _Sparse(Rows):
         X = self._data
         ends = X.indptr[start : stop + 1]
         own = slice(ends[0], ends[-1])
-        rows = sp.csr_matrix((ends.size - 1, X.shape[1]), dtype=X.dtype)
-        # written in: the constructor copies what is less than half of another array
-        rows.data, rows.indices, rows.indptr = X.data[own], X.indices[own], ends - ends[0]
-        return rows
+        return _compressed(
+            sp.csr_matrix,
+            (ends.size - 1, X.shape[1]),
+            (X.data[own], X.indices[own], ends - ends[0]),
+        )
 
     def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
         for start in range(0, len(self), n_rows):
@@ -210,9 +228,11 @@ class _Sparse(Rows):
     def _pieces(self) -> list[Any]:
         """As many entries in each as there are in a block, so that what is made of them is small."""
         share = max(self._data.nnz / max(len(self), 1), 1.0)
-        n_rows = max(int(BLOCK_BYTES / (8 * share)), 256)
-        starts = range(0, len(self), n_rows)
-        return [self._cut(start, min(start + n_rows, len(self))) for start in starts]
+        count = -(-len(self) // max(int(BLOCK_BYTES / (8 * share)), 256))
+        # of one size, and as many for each of two or four threads
+        count = 4 * -(-count // 4) if count > 1 else 1
+        ends = np.linspace(0, len(self), count + 1).astype(int)
+        return [self._cut(start, stop) for start, stop in pairwise(ends)]
 
 
 class _Parts(Rows):
@@ -866,10 +886,30 @@ def gram_times(
         make = partial(_GramTimes, matrix, origin)
         found: np.ndarray = X.accumulate(make, block_rows(X.shape[1])).total
         return found
+    if isinstance(X, _Sparse):
+        return _gram_times_sparse(X, matrix, origin)
     total = _GramTimes(matrix, origin)
     for piece in X.pieces() if isinstance(X, Rows) else iterate_blocks(X, block_rows(X.shape[1])):
         total.update(piece)
     return total.total
+
+
+def _gram_times_sparse(X: _Sparse, matrix: np.ndarray, origin: np.ndarray) -> np.ndarray:
+    """As `gram_times`, in threads: scipy's products with what is sparse use one each."""
+    pieces = list(X.pieces())
+
+    def sum_over(share: np.ndarray) -> _GramTimes:
+        total = _GramTimes(matrix, origin)
+        for number in share:
+            total.update(pieces[number])
+        return total
+
+    with team(len(pieces)) as threads:
+        first, *others = threads.map(sum_over, np.array_split(np.arange(len(pieces)), threads.size))
+    for other in others:
+        first.merge(other)
+    found: np.ndarray = first.total
+    return found
 
 
 class _GramTimes:
@@ -879,7 +919,7 @@ class _GramTimes:
     def update(self, piece: Any) -> _GramTimes:
         if sp.issparse(piece):
             along = piece @ self._matrix - self._origin @ self._matrix
-            self.total += piece.T @ along - np.outer(self._origin, along.sum(axis=0))
+            self.total += _transposed(piece) @ along - np.outer(self._origin, along.sum(axis=0))
         else:
             centred = piece - like(piece, self._origin)
             self.total += to_numpy(centred.T @ (centred @ like(piece, self._matrix)))

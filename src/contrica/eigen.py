@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
-from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from contrica.operators import PackedTensor, TensorOperator
 from contrica.symmetric import n_packed, smat, svec, svec_outer
@@ -19,43 +16,18 @@ __all__ = [
     "Eigenpairs",
     "add_rank_one",
     "eigenvalues",
-    "few_threads",
     "n_significant",
-    "one_thread",
     "top_eigenpairs",
 ]
 
 # Below this size of the flattening a full decomposition is faster than Lanczos iterations.
 DENSE_SIZE = 2000
-# Below this size products with it are faster on one thread; on a busy machine, many times.
-ONE_THREAD_SIZE = 1000
 # A vector of which this much, by squared length, lies in a span lies in it.
 CONTAINED = 1 - 1e-8
 # Entries of a table of differences of eigenvalues that is held at a time.
 MOST_DIFFERENCES = 2**16
 # Steps towards the roots of a secular equation; six or so suffice.
 MOST_STEPS = 60
-
-
-def few_threads(n_features: int) -> threadpool_limits:
-    """A context in which BLAS uses one thread, if tensors over so many variables are small.
-
-    The algorithms multiply small matrices thousands of times. Threads then spend more time on
-    meeting than on multiplying, and where cores are shared they wait for one another.
-    """
-    small = n_packed(n_features) < ONE_THREAD_SIZE
-    return threadpool_limits(1 if small else None, "blas")
-
-
-@lru_cache(maxsize=1)
-def _pools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """A context in which BLAS uses one thread, entered in no time."""
-    context: AbstractContextManager[Any] = _pools().limit(limits=1, user_api="blas")
-    return context
 
 
 def n_significant(values: np.ndarray, size: int, tolerance: float | None = None) -> int:

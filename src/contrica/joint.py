@@ -27,11 +27,11 @@ from sklearn.exceptions import ConvergenceWarning
 from contrica.contrast import DEFLATIONS, Contrast, contrast_ratio
 from contrica.cumulants import Cumulants, pooled
 from contrica.decompositions import Decomposition, htd, spm
-from contrica.eigen import few_threads
 from contrica.operators import Congruence, PackedTensor, RankOneSum, TensorOperator, relative_norm
 from contrica.projection import whitening
 from contrica.ranks import check_ranks
 from contrica.symmetric import fix_signs, n_packed
+from contrica.threads import few_threads
 from contrica.validation import check_count, check_scale, warn_user
 
 __all__ = [

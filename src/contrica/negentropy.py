@@ -15,12 +15,13 @@ maximum, and the best of a few does.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
+from contrica.threads import ALONE, Team, team
 from contrica.validation import check_count, check_scale
 
 __all__ = ["Rotation", "farthest_from_gaussian", "negentropy"]
@@ -40,6 +41,8 @@ ROUGHLY = 1e-3
 SAME_COSINE = 1 - 1e-4
 # Products of no more multiplications than this are done at once by BLAS, without copies; rows in a block.
 SMALL_PRODUCT, FEWEST_IN_BLOCK, MOST_IN_BLOCK = 950_000, 250, 4000
+# Threads wait for one another where numpy holds the interpreter: a few of them, with a few blocks each.
+MOST_THREADS, FEWEST_BLOCKS = 4, 4
 # Rotations are written as turns of a base, in coordinates that are good near it only; so after some
 # steps the base is moved, and J is measured in units of what was reached.
 CHART_STEPS = 40
@@ -153,10 +156,11 @@ def farthest_from_gaussian(
     some = _drawn(whitened, SEARCH_ROWS)
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
     starts += [] if start is None else [start]
-    # products of blocks are small: threads would wait for one another
-    with threadpool_limits(1, "blas"):
-        few, rows = _Rows(some), _Rows(_drawn(whitened, FINAL_ROWS))
-        tried = [_ascend(few, each, lopsided, max_iter, max(tol, ROUGHLY)) for each in starts]
+    with team(MOST_THREADS) as threads:
+        rows = _Rows(_drawn(whitened, FINAL_ROWS), threads)
+        tried = threads.map(
+            lambda each: _ascend(_Rows(some), each, lopsided, max_iter, max(tol, ROUGHLY)), starts
+        )
         tried.sort(key=lambda found: -rows.value(found.matrix, lopsided))
         ends: list[Rotation] = []
         followed: list[np.ndarray] = []
@@ -168,7 +172,7 @@ def farthest_from_gaussian(
             ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
         best = max(ends, key=lambda found: found.negentropy)
         if n > FINAL_ROWS:
-            rows = _Rows(whitened)
+            rows = _Rows(whitened, threads)
         last = _ascend(rows, best.matrix, lopsided, max_iter, tol)
     return last._replace(n_iter=best.n_iter + last.n_iter)
 
@@ -197,9 +201,11 @@ class _Rows:
     Parameters
     ----------
     rows : ndarray of shape (n, d)
+    threads : Team
+        Have a share of the blocks each.
     """
 
-    def __init__(self, rows: np.ndarray) -> None:
+    def __init__(self, rows: np.ndarray, threads: Team = ALONE) -> None:
         self.n, d = rows.shape
         most = int(np.clip(SMALL_PRODUCT // d**2, FEWEST_IN_BLOCK, MOST_IN_BLOCK))
         count = -(-self.n // most)
@@ -207,22 +213,16 @@ class _Rows:
         # Blocks of one size, for which rows of zeros are added. Each has a bell of 1 and nothing else.
         self._added = count * size - self.n
         padded = np.concatenate([rows, np.zeros((self._added, d))])
-        self._blocks = np.ascontiguousarray(padded.reshape(count, size, d).transpose(0, 2, 1))
-        self._sources, self._bells = np.empty((2, *self._blocks.shape))
-        self._room = np.empty((3, d, size))
+        blocks = np.ascontiguousarray(padded.reshape(count, size, d).transpose(0, 2, 1))
+        n_shares = min(threads.size, -(-count // FEWEST_BLOCKS))
+        ends = np.linspace(0, count, n_shares + 1).astype(int)
+        self._shares = [_Share(blocks[start:stop]) for start, stop in pairwise(ends)]
+        self._map = threads.map if n_shares > 1 else ALONE.map
 
     def _moments(self, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         turned = np.ascontiguousarray(turn.T)
-        ones = np.ones(self._blocks.shape[2])
-        tails, leans = np.full(len(turn), -float(self._added)), np.zeros(len(turn))
-        for block, sources, bells in zip(self._blocks, self._sources, self._bells, strict=True):
-            np.matmul(turned, block, out=sources)
-            np.multiply(sources, sources, out=bells)
-            bells *= -0.5
-            np.exp(bells, out=bells)
-            tails += bells @ ones
-            leans += (sources[:, None, :] @ bells[:, :, None])[:, 0, 0]
-        return tails / self.n - GAUSSIAN, leans / self.n
+        tails, leans = np.sum(self._map(lambda share: share.moments(turned), self._shares), axis=0)
+        return (tails - self._added) / self.n - GAUSSIAN, leans / self.n
 
     def value(self, turn: np.ndarray, lopsided: float) -> float:
         """J of the sources that the columns of a matrix filter out."""
@@ -231,11 +231,38 @@ class _Rows:
     def slope(self, turn: np.ndarray, lopsided: float) -> tuple[float, np.ndarray]:
         """J, and its derivative by every entry of the matrix."""
         tails, leans = self._moments(turn)
+        a, b = TAILS * tails, lopsided * LEANS * leans
+        slopes = self._map(lambda share: share.slope(a, b), self._shares)
+        return _distance(tails, leans, lopsided), np.sum(slopes, axis=0).T * (2 / self.n)
+
+
+class _Share:
+    """Blocks that one thread works on, and room for it."""
+
+    def __init__(self, blocks: np.ndarray) -> None:
+        self._blocks = blocks
+        self._sources, self._bells = np.empty((2, *blocks.shape))
+        self._room = np.empty((3, *blocks.shape[1:]))
+
+    def moments(self, turned: np.ndarray) -> np.ndarray:
+        """Sums of bells, and of sources times bells."""
+        tails, leans = sums = np.zeros((2, len(turned)))
+        ones = np.ones(self._blocks.shape[2])
+        for block, sources, bells in zip(self._blocks, self._sources, self._bells, strict=True):
+            np.matmul(turned, block, out=sources)
+            np.multiply(sources, sources, out=bells)
+            bells *= -0.5
+            np.exp(bells, out=bells)
+            tails += bells @ ones
+            leans += (sources[:, None, :] @ bells[:, :, None])[:, 0, 0]
+        return sums
+
+    def slope(self, at: np.ndarray, bt: np.ndarray) -> np.ndarray:
+        """``Σ [(b (1 − s²) − a s) exp(−s²/2)] xᵀ`` of the sources that `moments` has just seen."""
         # written out for a block: numpy is slow where one side of a product repeats
         a, b, weights = self._room
-        a[:] = (TAILS * tails)[:, None]
-        b[:] = (lopsided * LEANS * leans)[:, None]
-        slope = np.zeros(turn.shape)
+        a[:], b[:] = at[:, None], bt[:, None]
+        slope = np.zeros((len(at), len(at)))
         for block, sources, bells in zip(self._blocks, self._sources, self._bells, strict=True):
             # − exp(−s²/2) ((b s + a) s − b)
             np.multiply(sources, b, out=weights)
@@ -244,7 +271,7 @@ class _Rows:
             weights -= b
             weights *= bells
             slope -= weights @ block.T
-        return _distance(tails, leans, lopsided), slope.T * (2 / self.n)
+        return slope
 
 
 def _ascend(rows: _Rows, start: np.ndarray, lopsided: float, max_iter: int, tol: float) -> Rotation:

@@ -17,12 +17,12 @@ import numpy as np
 
 from contrica.cumulants import pooled
 from contrica.decompositions import htd
-from contrica.eigen import few_threads
 from contrica.joint import JointFit, JointProblem, algorithm_2_starts, descend, step_price
 from contrica.operators import RankOneSum
 from contrica.ranks import choose_ranks
 from contrica.significance import Judged, RowGroups, critical_score, weight_scores
 from contrica.symmetric import n_packed
+from contrica.threads import few_threads
 
 __all__ = ["RankChoice", "choose_by_significance", "searchable"]
 

@@ -19,7 +19,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # What stands left may not import what stands right; names in one group may import each other.
 LAYERS = [
-    {"_version", "validation", "symmetric", "blocks", "memory"},
+    {"_version", "validation", "symmetric", "threads", "blocks", "memory"},
     {"tables", "stores"},
     {"metrics", "negentropy", "operators"},
     {"cumulants", "projection", "sums"},
@@ -118,6 +118,7 @@ def test_importing_contrica_loads_no_extra():
     assert "matplotlib" not in ours
 
 
+@pytest.mark.timing
 def test_importing_contrica_is_quick():
     """Under 1.5 times the import of sklearn.decomposition, the best of several tries of each."""
 

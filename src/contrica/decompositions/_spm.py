@@ -11,9 +11,10 @@ from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica.decompositions._result import Decomposition, canonical
-from contrica.eigen import Eigenpairs, one_thread, top_eigenpairs
+from contrica.eigen import Eigenpairs, top_eigenpairs
 from contrica.operators import TensorOperator, as_operator
 from contrica.symmetric import smat, svec_outer
+from contrica.threads import one_thread
 from contrica.validation import PatternWarning, check_count, check_rank, warn_user
 
 __all__ = ["spm"]

@@ -24,9 +24,8 @@ from contrica.blocks import (
     tensor_times,
 )
 from contrica.contrast import contrast_ratio
-from contrica.cumulants import Cumulants, cumulants, packed_bytes
+from contrica.cumulants import Cumulants, Storage, cumulants, packed_bytes
 from contrica.decompositions import Decomposition, htd
-from contrica.eigen import few_threads
 from contrica.estimators._background import Background
 from contrica.memory import check_memory, memory_budget
 from contrica.operators import relative_norm
@@ -41,6 +40,7 @@ from contrica.projection import (
 from contrica.ranks import Ranks, choose_ranks
 from contrica.sums import CheckedRows, DataSums
 from contrica.symmetric import fix_signs, n_packed
+from contrica.threads import few_threads
 from contrica.validation import (
     DelicateDataWarning,
     PatternWarning,
@@ -421,7 +421,11 @@ class BaseContrastive(ContrastTransformer):
         if sum(n_rows) <= most or estimate == "robust":
             rows = [project_rows(part, self.basis_, estimate) for part in datasets]
             seen = [on_device(part, self.device, self.dtype, origin) for part in rows]
-            found = [cumulants(part, taken, memory_limit=budget) for part in seen]
+            others = self._background_storage(k, len(seen))
+            found = [
+                cumulants(part, taken, storage=others if i else "auto", memory_limit=budget)
+                for i, part in enumerate(seen)
+            ]
             whole: Sequence[np.ndarray | Rows] = rows
         else:
             whole = [projected(part, self.basis_) for part in datasets]
@@ -440,6 +444,10 @@ class BaseContrastive(ContrastTransformer):
                     if rows is not whole:
                         rows[i] = rows[i] + origin
         self._fit_cumulants(found, rows, seen)
+
+    def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
+        """How to hold the fourth cumulants of backgrounds."""
+        return "auto"
 
     def _fit_cumulants(
         self, found: list[Cumulants], rows: list[np.ndarray], seen: Sequence[np.ndarray | Rows]

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from contrica.blocks import Rows
 from contrica.contrast import DEFLATIONS, Contrast, contrast
-from contrica.cumulants import Cumulants, pooled
+from contrica.cumulants import Cumulants, Storage, pooled
 from contrica.estimators._base import BaseContrastive, Separation, ratio_name
 from contrica.joint import JointProblem, fit_weights, joint_contrast
 from contrica.operators import relative_norm
@@ -238,6 +238,16 @@ class ContrastiveICA(BaseContrastive):
             )
         return found
 
+    def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
+        # in the contrast subspace their covariances are enough
+        sure = self.solver == "auto" and self._too_many(n_features, n_datasets)
+        return "matrix-free" if sure or self.solver == "subspace" else "auto"
+
+    @staticmethod
+    def _too_many(n_features: int, n_datasets: int) -> bool:
+        """Whether a joint fit of two patterns for every dimension is out of reach."""
+        return not searchable(n_features, 2 * n_features, n_datasets)
+
     def _plain_ica(self, fore: Cumulants) -> Separation:
         self._chose("plain", "no background was given")
         return super()._plain_ica(fore)
@@ -264,7 +274,7 @@ class ContrastiveICA(BaseContrastive):
 
         if self.solver == "subspace":
             return in_subspace(asked)
-        if self.solver == "auto" and not searchable(p, 2 * p, len(rows)):
+        if self.solver == "auto" and self._too_many(p, len(rows)):
             return in_subspace(f"{p} dimensions are too many to search for a joint fit")
         norms = [part.fourth.squared_norm() for part in (fore, *backs)]
         if self.solver == "auto" and min(norms) == 0:

@@ -1,0 +1,103 @@
+"""How many threads to use: as many as BLAS may, and not on both levels at once.
+
+What limits BLAS (``OMP_NUM_THREADS``, `threadpoolctl.threadpool_limits`, a worker of joblib or dask) so
+limits contrica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from contrica.symmetric import n_packed
+
+__all__ = ["ALONE", "Team", "few_threads", "n_threads", "one_thread", "team"]
+
+# Below this size products with a flattening are faster on one thread; on a busy machine, many times.
+ONE_THREAD_SIZE = 1000
+
+
+@lru_cache(maxsize=1)
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """A context in which BLAS uses one thread, entered in no time."""
+    context: AbstractContextManager[Any] = _pools().limit(limits=1, user_api="blas")
+    return context
+
+
+def few_threads(n_features: int) -> threadpool_limits:
+    """A context in which BLAS uses one thread, if tensors over so many variables are small.
+
+    The algorithms multiply small matrices thousands of times. Threads then spend more time on
+    meeting than on multiplying, and where cores are shared they wait for one another.
+    """
+    small = n_packed(n_features) < ONE_THREAD_SIZE
+    return threadpool_limits(1 if small else None, "blas")
+
+
+def n_threads() -> int:
+    """Threads that BLAS may use now."""
+    return max(
+        (pool.num_threads for pool in _pools().select(user_api="blas").lib_controllers), default=1
+    )
+
+
+class Team(NamedTuple):
+    """Threads that work at the same time.
+
+    Attributes
+    ----------
+    size : int
+    map : callable
+        Takes a function and what to call it with, as `map` does; a list of results, in order, comes back.
+    """
+
+    size: int
+    map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+
+
+def _one_after_another(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    return [function(item) for item in items]
+
+
+# A team of the thread that runs already
+ALONE = Team(1, _one_after_another)
+
+
+@contextmanager
+def team(most: int | None = None) -> Iterator[Team]:
+    """Threads for work that numpy and scipy do without holding the interpreter, on BLAS's share of cores.
+
+    While they are there, BLAS itself uses one.
+
+    Parameters
+    ----------
+    most : int, optional
+        Threads that have something to do.
+
+    Yields
+    ------
+    Team
+
+    Examples
+    --------
+    >>> with team() as threads:
+    ...     threads.map(len, ["a", "bc"])
+    [1, 2]
+    """
+    size = min(n_threads(), most or n_threads())
+    with one_thread():
+        if size < 2:
+            yield ALONE
+            return
+        # Where BLAS counts for each thread of ours, it is told in each.
+        with ThreadPoolExecutor(size, "contrica", initializer=one_thread) as pool:
+            yield Team(size, lambda function, items: list(pool.map(function, items)))

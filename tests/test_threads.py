@@ -1,0 +1,95 @@
+"""As many threads as BLAS may use, on one level at a time."""
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from threadpoolctl import threadpool_limits
+
+import contrica.negentropy as negentropy
+from contrica import blocks
+from contrica.threads import few_threads, n_threads, one_thread, team
+
+
+@pytest.fixture
+def two():
+    with threadpool_limits(2, "blas"):
+        if n_threads() < 2:
+            pytest.skip("BLAS was built for one thread")
+        yield
+
+
+def test_a_team_is_as_large_as_blas_allows(two):
+    with team() as threads:
+        assert threads.size == 2
+    with team(1) as threads:
+        assert threads.size == 1
+    with threadpool_limits(1, "blas"), team() as threads:
+        assert threads.size == 1
+    with few_threads(10), team() as threads:
+        assert threads.size == 1
+
+
+def test_threads_work_at_the_same_time_and_blas_alone_meanwhile(two):
+    meeting = threading.Barrier(2, timeout=20)
+
+    def meet(number):
+        meeting.wait()  # passed by two at once, or not at all
+        return number, n_threads()
+
+    with team() as threads:
+        assert threads.map(meet, range(6)) == [(number, 1) for number in range(6)]
+    assert n_threads() == 2
+
+
+def test_one_thread_ends(two):
+    with one_thread():
+        assert n_threads() == 1
+    assert n_threads() == 2
+
+
+def test_what_fails_in_a_thread_is_raised_and_leaves_blas_its_threads(two):
+    with pytest.raises(ZeroDivisionError), team() as threads:
+        threads.map(lambda number: 1 / number, [1, 0])
+    assert n_threads() == 2
+
+
+@pytest.mark.parametrize("n", [0, 3, 1000, 1001])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_products_with_sparse_rows_in_threads(n, columns, rng, monkeypatch, two):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2**13)
+    X = sp.random(n, 7, 0.3, "csr", random_state=0)
+    M, origin = rng.standard_normal((7, columns)), rng.standard_normal(7)
+    centred = X.toarray() - origin
+    rows = blocks.as_rows(X, "X")
+    assert len(list(rows.pieces())) in {1, 4, 8} or n == 0
+    assert_allclose(blocks.gram_times(rows, M, origin), centred.T @ centred @ M, atol=1e-9)
+
+
+def test_pieces_and_their_transposes_are_views():
+    X = sp.random(1000, 7, 0.3, "csr", random_state=0)
+    rows = blocks.as_rows(X, "X")._cut(10, 20)
+    columns = blocks._transposed(rows)
+    assert np.shares_memory(columns.data, X.data)
+    assert_allclose(columns.toarray(), X[10:20].toarray().T)
+
+
+def test_a_rotation_in_threads_is_that_of_one(rng, monkeypatch, two):
+    monkeypatch.setattr(negentropy, "MOST_IN_BLOCK", 300)
+    monkeypatch.setattr(negentropy, "FEWEST_IN_BLOCK", 1)
+    rows, turn = rng.laplace(size=(3001, 4)), rng.standard_normal((4, 4))
+    with team() as threads:
+        together, alone = negentropy._Rows(rows, threads), negentropy._Rows(rows)
+        assert len(together._shares) == 2
+        assert len(alone._shares) == 1
+        for one, other in zip(together.slope(turn, 0.25), alone.slope(turn, 0.25), strict=True):
+            assert_allclose(one, other, rtol=1e-12)
+    rows = rows[:, :3] / rows[:, :3].std(axis=0)
+    found = []
+    for limit in (1, 2):
+        with threadpool_limits(limit, "blas"):
+            best = negentropy.farthest_from_gaussian(rows, rng=np.random.default_rng(0))
+            found.append(best.matrix)
+    assert_allclose(*found, atol=1e-6)
