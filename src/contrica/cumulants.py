@@ -65,6 +65,8 @@ DEEPEST = 2048
 WORKING_COPIES = 10
 # The Gram matrix of the moments is filled in so many panels where there is no BLAS to do one triangle.
 PANELS = 6
+# Rows and columns of a matrix that are transposed at a time.
+TILE = 256
 # Multiplications that the pairs of rows of a norm may take, and rows of either side taken at a time.
 PAIR_PRODUCTS, PAIR_ROWS = 10**12, 2048
 
@@ -268,16 +270,18 @@ class Moments:
 
     def _gram(self) -> np.ndarray:
         """G, full, as a new array of numpy."""
+        # In Fortran order the lower triangle is the upper one of rows: each is copied as it lies.
         gram = np.empty((self._size, self._size))
         start = 0
         for panel in self._panels:
             stop = start + panel.shape[0]
-            gram[start:stop, : panel.shape[1]] = to_numpy(panel)
+            gram.T[start:stop, : panel.shape[1]] = to_numpy(panel)
             start = stop
-        for own in _row_slices(self._size, self._size):
-            gram[: own.start, own] = gram[own, : own.start].T
-            inside = gram[own, own]
-            inside[:] = np.tril(inside) + np.tril(inside, -1).T
+        for start in range(0, self._size, TILE):
+            stop = min(start + TILE, self._size)
+            gram[stop:, start:stop] = gram[start:stop, stop:].T
+            inside = gram[start:stop, start:stop]
+            inside[:] = np.triu(inside) + np.triu(inside, 1).T
         return gram
 
     def _about(self, origin: np.ndarray) -> np.ndarray:
@@ -333,8 +337,13 @@ class Moments:
 
 
 def expanded_rows(n_features: int, X: Any) -> int:
-    """Rows of X to expand at a time: with too few an update would wait for the Gram matrix."""
-    return max(block_rows(1 + n_features + n_packed(n_features), X), DEEPEST)
+    """Rows of X to expand at a time: with too few an update would wait for the Gram matrix.
+
+    All blocks are of about one size, so that each has room where the one before it was.
+    """
+    most = max(block_rows(1 + n_features + n_packed(n_features), X), DEEPEST)
+    n = max(X.shape[0], 1)
+    return -(-n // -(-n // most))
 
 
 def _write_product(out: Any, left: Any, right: Any) -> None:
