@@ -60,7 +60,7 @@ Storage = Literal["auto", "packed", "matrix-free"]
 # Widest data whose flattening is written out by default, 204 MB of it.
 MAX_PACKED_FEATURES = 100
 # Rows that are expanded at a time, at least.
-DEEPEST = 2048
+DEEPEST = 4096
 # Flattenings that a fit holds at a time: of both datasets, of the rest, and what eigenvectors take.
 WORKING_COPIES = 10
 # The Gram matrix of the moments is filled in so many panels where there is no BLAS to do one triangle.
@@ -270,18 +270,20 @@ class Moments:
 
     def _gram(self) -> np.ndarray:
         """G, full, as a new array of numpy."""
-        # In Fortran order the lower triangle is the upper one of rows: each is copied as it lies.
         gram = np.empty((self._size, self._size))
+        # Copied as it lies: one panel is in Fortran order, and the lower triangle of columns is the
+        # upper one of rows.
+        low = gram.T if len(self._panels) == 1 else gram
         start = 0
         for panel in self._panels:
             stop = start + panel.shape[0]
-            gram.T[start:stop, : panel.shape[1]] = to_numpy(panel)
+            low[start:stop, : panel.shape[1]] = to_numpy(panel)
             start = stop
         for start in range(0, self._size, TILE):
             stop = min(start + TILE, self._size)
-            gram[stop:, start:stop] = gram[start:stop, stop:].T
-            inside = gram[start:stop, start:stop]
-            inside[:] = np.triu(inside) + np.triu(inside, 1).T
+            low[start:stop, stop:] = low[stop:, start:stop].T
+            inside = low[start:stop, start:stop]
+            inside[:] = np.tril(inside) + np.tril(inside, -1).T
         return gram
 
     def _about(self, origin: np.ndarray) -> np.ndarray:
