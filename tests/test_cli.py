@@ -247,6 +247,17 @@ def test_ranks_prints_eigenvalues_a_choice_and_verdicts(files):
     assert (files / "s.png").exists()
 
 
+def test_ranks_by_significance_are_looked_for_where_a_fit_would_look(files, rng):
+    for name in ("wide", "wide_back"):
+        np.save(files / f"{name}.npy", rng.laplace(size=(400, 20)))
+    call = ("ranks", files / "wide.npy", "--background", files / "wide_back.npy")
+    assert "not looked for, 20 dimensions are too many" in words(run(*call))
+    assert "not looked for" not in words(run(*call, "--n-pcs", "5"))
+    refused = run(*call, "--memory-limit", "much")
+    assert refused.exit_code == 2
+    assert "--memory-limit" in words(refused)
+
+
 def broken(files, name, text):
     (files / name).write_text(text)
     return files / name

@@ -304,3 +304,19 @@ def test_proportional_ica_takes_streams_too(pair):
     assert_allclose(model.background_scale_, expected.background_scale_, rtol=1e-8)
     with pytest.warns(UserWarning, match="no background was given"):
         _ = ProportionalContrastiveICA(2).partial_fit(X).components_
+
+
+def test_fit_refuses_sums_and_says_where_they_go(pair):
+    X, Y = pair
+    model = ContrastiveICA(2).partial_fit(X, background=Y)
+    for arguments in ((model.foreground_sums_, Y), (X, model.background_sums_)):
+        with pytest.raises(TypeError, match="Pass them to partial_fit"):
+            ContrastiveICA(2).fit(arguments[0], background=arguments[1])
+
+
+def test_a_basis_and_another_number_of_components_contradict(pair):
+    X, Y = pair
+    basis = np.eye(X.shape[1])[:, :3]
+    with pytest.raises(ValueError, match=r"n_pcs=2, but basis has 3 axes"):
+        ContrastiveICA(2, n_pcs=2, basis=basis).fit(X, background=Y)
+    assert ContrastiveICA(2, n_pcs=3, basis=basis).fit(X, background=Y).n_pcs_ == 3

@@ -28,6 +28,7 @@ from contrica.experiments import EXPERIMENTS
 from contrica.experiments import reproduce as run_experiments
 from contrica.files import output_file, output_folder, write_blocks, write_table
 from contrica.joint import JointProblem
+from contrica.memory import memory_budget
 from contrica.metrics import pattern_cosines
 from contrica.projection import common_basis, estimate_of_rows, project_cumulants, rows_in
 from contrica.ranks import (
@@ -38,7 +39,7 @@ from contrica.ranks import (
     scree,
     spm_identifiable,
 )
-from contrica.selection import RankChoice, choose_by_significance
+from contrica.selection import RankChoice, choose_by_significance, searchable
 from contrica.significance import RowGroups
 from contrica.stores import computed, open_dask, open_rows
 from contrica.validation import check_finite, check_same_features, generator
@@ -92,6 +93,12 @@ Key = Annotated[
     ),
 ]
 BackgroundKey = Annotated[str | None, typer.Option(help="As --key, of the background.")]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        help="Most memory to take, such as 2GB or 500MB.", show_default="a quarter of what is free"
+    ),
+]
 Scheduler = Annotated[
     str | None,
     typer.Option(
@@ -595,13 +602,7 @@ def fit(
     background_key: BackgroundKeys = None,
     header: Header = None,
     scheduler: Scheduler = None,
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            help="Most memory that the fit takes, such as 2GB or 500MB.",
-            show_default="a quarter of what is free",
-        ),
-    ] = None,
+    memory_limit: MemoryLimit = None,
     device: Annotated[
         str | None,
         typer.Option(
@@ -693,8 +694,14 @@ def transform(
     out.print(f"{len(table.values)} rows scored on {len(columns)} patterns, written to {output}")
 
 
-def _significant(choice: RankChoice) -> Iterator[str]:
+def _significant(choice: RankChoice | None, n_features: int) -> Iterator[str]:
     """Ranks by significance, what they leave, and how far they are from being others."""
+    if choice is None:
+        yield (
+            f"significant: not looked for, {n_features} dimensions are too many to search for a joint "
+            "fit. Lower --n-pcs."
+        )
+        return
     left = ", ".join(f"{share:.2g}" for share in choice.left)
     yield (
         f"significant: r = {choice.n_background} background and l = {choice.n_foreground} foreground "
@@ -720,30 +727,37 @@ def ranks(
     background_key: BackgroundKeys = None,
     header: Header = None,
     scheduler: Scheduler = None,
+    memory_limit: MemoryLimit = None,
     overwrite: OverwriteFile = False,
 ) -> None:
     """Show the eigenvalues of both flattened cumulants, two choices of r and l, and what is unique.
 
     One choice reads the eigenvalues, as --solver paper does; the other counts the patterns that a joint
-    fit is sure of, as --solver joint and auto do. Several backgrounds are pooled for the eigenvalues.
+    fit is sure of, as --solver joint and auto do, in no more dimensions than auto tries. Several
+    backgrounds are pooled for the eigenvalues.
     """
     if output is not None and output.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"{output} is no figure file. Let its name end in .png, .pdf or .svg.")
+    budget = memory_budget(memory_limit)
     with _progress("reading"), _cluster(scheduler) as shared:
         fore, backs = _read_all(foreground, background, key, background_key, header, shared=shared)
         tables = [fore, *backs]
         for name, part in zip((foreground, *background), tables, strict=True):
             if isinstance(part.values, Rows):  # of a table it was seen when it was read
                 check_finite(column_summary(part.values), name)
-        basis = common_basis([part.values for part in tables], _n_pcs(n_pcs))
+        basis = common_basis([part.values for part in tables], _n_pcs(n_pcs), memory_limit=budget)
         estimate: Any = cumulant
         rows = [rows_in(part.values, basis, estimate) for part in tables]
-        first, *others = (cumulants(part, estimate_of_rows(estimate)) for part in rows)
+        first, *others = (
+            cumulants(part, estimate_of_rows(estimate), memory_limit=budget) for part in rows
+        )
         values = scree(first, pooled(others))
         chosen = choose_ranks(first, pooled(others))
-        problem = JointProblem.of(first, *others)
-        groups = [RowGroups(part, problem.whiten) for part in rows]
-        sure = choose_by_significance(problem, groups, chosen, rng=generator(seed))
+        p, sure = first.n_features, None
+        if searchable(p, 2 * p, len(rows)):
+            problem = JointProblem.of(first, *others)
+            groups = [RowGroups(part, problem.whiten) for part in rows]
+            sure = choose_by_significance(problem, groups, chosen, rng=generator(seed))
     table = RichTable(title="Eigenvalues by magnitude")
     for heading in ("", "foreground", "background"):
         table.add_column(heading, justify="right")
@@ -751,7 +765,6 @@ def ranks(
     for i in range(min(most, values.foreground.size)):
         table.add_row(str(i + 1), f"{values.foreground[i]:.4g}", f"{background_values[i]:.4g}")
     out.print(table)
-    p = first.n_features
     out.print(
         f"eigenvalues suggest: r = {chosen.n_background} background and l = {chosen.n_foreground} "
         f"foreground patterns in {p} dimensions",
@@ -768,7 +781,7 @@ def ranks(
             highlight=False,
             markup=False,
         )
-    for line in _significant(sure):
+    for line in _significant(sure, p):
         out.print(line, highlight=False, markup=False)
     if output is not None:
         with output_file(output, overwrite=overwrite) as temporary:

@@ -386,6 +386,10 @@ class BaseContrastive(ContrastTransformer):
         return fix_signs(self._lift(vectors).T).T
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
+        if isinstance(X, DataSums) or isinstance(background, DataSums):
+            raise TypeError(
+                "sums of rows came, but fit takes rows. Pass them to partial_fit(X, background=...)."
+            )
         # sums of an earlier partial_fit are given up for a fit that succeeds only
         earlier = {name: vars(self)[name] for name in _SUMS if name in vars(self)}
         for name in earlier:
@@ -473,6 +477,10 @@ class BaseContrastive(ContrastTransformer):
             raise ValueError(
                 f"basis has shape {basis.shape}, but rows have {n_features} variables: it needs a row "
                 "for each of them and a column for each axis."
+            )
+        if isinstance(self.n_pcs, int) and self.n_pcs != basis.shape[1]:
+            raise ValueError(
+                f"n_pcs={self.n_pcs}, but basis has {basis.shape[1]} axes to work in. Leave n_pcs out."
             )
         if np.abs(basis.T @ basis - np.eye(basis.shape[1])).max() > 1e-6:
             raise ValueError(
