@@ -1,5 +1,7 @@
 """The same code on arrays of numpy, torch and the array API's own; on a GPU where there is one."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -17,7 +19,7 @@ from contrica.blocks import (
     rows_times,
     to_numpy,
 )
-from contrica.cumulants import CumulantOperator, Moments, cumulants
+from contrica.cumulants import BlockMoments, CumulantOperator, Moments, cumulants
 from contrica.projection import common_basis
 
 
@@ -237,3 +239,11 @@ def test_what_is_not_there_is_said(pair, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "array_api_compat", None)
     with pytest.raises(ImportError, match=r"array-api-compat: pip install 'contrica\[gpu\]'"):
         Moments(8).update(torch.as_tensor(X))
+
+
+@pytest.mark.parametrize("p", [1, 2, 5])
+def test_moments_of_tensors_go_on_with_rows_after_a_journey(make, p, rng):
+    A, B = rng.laplace(size=(50, p)), rng.laplace(size=(30, p))
+    moments = pickle.loads(pickle.dumps(BlockMoments(p).update(make(A)))).update(B)
+    found, expected = moments.cumulants(), cumulants(np.vstack([A, B]), storage="packed")
+    assert_allclose(found.fourth.flatten(), expected.fourth.flatten(), atol=1e-10)

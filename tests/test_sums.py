@@ -318,5 +318,10 @@ def test_a_basis_and_another_number_of_components_contradict(pair):
     X, Y = pair
     basis = np.eye(X.shape[1])[:, :3]
     with pytest.raises(ValueError, match=r"n_pcs=2, but basis has 3 axes"):
-        ContrastiveICA(2, n_pcs=2, basis=basis).fit(X, background=Y)
+        ContrastiveICA(2, n_pcs=np.int64(2), basis=basis).fit(X, background=Y)
+    sums = ContrastiveICA(2, basis=basis).partial_fit(X, background=Y)
+    other = ContrastiveICA(2, n_pcs=2)
+    other.partial_fit(sums.foreground_sums_, background=sums.background_sums_)
+    with pytest.raises(ValueError, match=r"n_pcs=2, but basis has 3 axes"):
+        other.transform(X)
     assert ContrastiveICA(2, n_pcs=3, basis=basis).fit(X, background=Y).n_pcs_ == 3

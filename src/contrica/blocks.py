@@ -227,7 +227,9 @@ class _Sparse(Rows):
     @cached_property
     def _pieces(self) -> list[Any]:
         """As many entries in each as there are in a block, so that what is made of them is small."""
-        share = max(self._data.nnz / max(len(self), 1), 1.0)
+        if len(self) == 0:
+            return []
+        share = max(self._data.nnz / len(self), 1.0)
         count = -(-len(self) // max(int(BLOCK_BYTES / (8 * share)), 256))
         # of one size, and as many for each of two or four threads
         count = 4 * -(-count // 4) if count > 1 else 1

@@ -191,7 +191,7 @@ class Moments:
         if isinstance(block, np.ndarray):
             return [np.zeros((self._size, self._size), order="F")]
         xp = namespace(block)
-        ends = np.linspace(0, self._size, PANELS + 1).astype(int).tolist()
+        ends = np.unique(np.linspace(0, self._size, PANELS + 1).astype(int)).tolist()
         return [xp.zeros((b - a, b), **same_kind(block, xp.float64)) for a, b in pairwise(ends)]
 
     def update(self, X: Any, *, n_rows: int | None = None) -> Moments:
@@ -266,7 +266,8 @@ class Moments:
 
     def __getstate__(self) -> dict[str, Any]:
         # what is sent between processes is numpy's
-        return self.__dict__ | {"_panels": [to_numpy(part) for part in self._panels]}
+        whole = self._panels if len(self._panels) < 2 else [self._gram().T]
+        return self.__dict__ | {"_panels": [to_numpy(part) for part in whole]}
 
     def _gram(self) -> np.ndarray:
         """G, full, as a new array of numpy."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
+from threading import Lock
 from typing import Any, NamedTuple
 
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from contrica.symmetric import n_packed
 
@@ -27,20 +28,44 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_thread() -> AbstractContextManager[Any]:
+class _OneThread:
+    """A context that several threads may be in: the first sets the limit, and the last lifts it."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _limit()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+_ONE_THREAD = _OneThread()
+
+
+def _limit() -> Any:
+    return _pools().limit(limits=1, user_api="blas")
+
+
+def one_thread() -> AbstractContextManager[None]:
     """A context in which BLAS uses one thread, entered in no time."""
-    context: AbstractContextManager[Any] = _pools().limit(limits=1, user_api="blas")
-    return context
+    return _ONE_THREAD
 
 
-def few_threads(n_features: int) -> threadpool_limits:
+def few_threads(n_features: int) -> AbstractContextManager[None]:
     """A context in which BLAS uses one thread, if tensors over so many variables are small.
 
     The algorithms multiply small matrices thousands of times. Threads then spend more time on
     meeting than on multiplying, and where cores are shared they wait for one another.
     """
-    small = n_packed(n_features) < ONE_THREAD_SIZE
-    return threadpool_limits(1 if small else None, "blas")
+    return one_thread() if n_packed(n_features) < ONE_THREAD_SIZE else nullcontext()
 
 
 def n_threads() -> int:
@@ -95,9 +120,9 @@ def team(most: int | None = None) -> Iterator[Team]:
     """
     size = min(n_threads(), most or n_threads())
     with one_thread():
-        if size < 2:
+        if size < 2 or n_threads() > 1:  # or BLAS does not listen to this thread
             yield ALONE
             return
         # Where BLAS counts for each thread of ours, it is told in each.
-        with ThreadPoolExecutor(size, "contrica", initializer=one_thread) as pool:
+        with ThreadPoolExecutor(size, "contrica", initializer=_limit) as pool:
             yield Team(size, lambda function, items: list(pool.map(function, items)))

@@ -6,6 +6,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -478,16 +479,19 @@ class BaseContrastive(ContrastTransformer):
                 f"basis has shape {basis.shape}, but rows have {n_features} variables: it needs a row "
                 "for each of them and a column for each axis."
             )
-        if isinstance(self.n_pcs, int) and self.n_pcs != basis.shape[1]:
-            raise ValueError(
-                f"n_pcs={self.n_pcs}, but basis has {basis.shape[1]} axes to work in. Leave n_pcs out."
-            )
+        self._check_axes(basis)
         if np.abs(basis.T @ basis - np.eye(basis.shape[1])).max() > 1e-6:
             raise ValueError(
                 "the columns of basis are not orthonormal. Pass numpy.linalg.qr(basis)[0], or principal "
                 "axes as common_basis returns them."
             )
         return basis
+
+    def _check_axes(self, basis: np.ndarray) -> None:
+        if isinstance(self.n_pcs, Integral) and self.n_pcs != basis.shape[1]:
+            raise ValueError(
+                f"n_pcs={self.n_pcs}, but basis has {basis.shape[1]} axes to work in. Leave n_pcs out."
+            )
 
     def _foresee(self, k: int, n_rows: int, budget: int) -> None:
         """Refuse what will not fit, before any of it is computed."""
@@ -655,7 +659,9 @@ class BaseContrastive(ContrastTransformer):
                 "the sums of foreground and background were taken in different bases. Give both the "
                 "same one."
             )
-        if basis is None:
+        if basis is not None:
+            self._check_axes(basis)
+        else:
             basis = basis_of_cumulants(found, self.n_pcs)
             if basis is not None:
                 found = [part.seen_in(basis) for part in found]
