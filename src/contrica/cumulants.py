@@ -59,8 +59,8 @@ Storage = Literal["auto", "packed", "matrix-free"]
 
 # Widest data whose flattening is written out by default, 204 MB of it.
 MAX_PACKED_FEATURES = 100
-# Rows that are expanded at a time, at least.
-DEEPEST = 4096
+# Rows that are expanded at a time: at least so many, and twice as many if they take no more than 64 MiB.
+DEEPEST, EXPANDED_BYTES = 2048, 2**26
 # Flattenings that a fit holds at a time: of both datasets, of the rest, and what eigenvectors take.
 WORKING_COPIES = 10
 # The Gram matrix of the moments is filled in so many panels where there is no BLAS to do one triangle.
@@ -344,7 +344,9 @@ def expanded_rows(n_features: int, X: Any) -> int:
 
     All blocks are of about one size, so that each has room where the one before it was.
     """
-    most = max(block_rows(1 + n_features + n_packed(n_features), X), DEEPEST)
+    width = 1 + n_features + n_packed(n_features)
+    deep = 2 * DEEPEST if 2 * DEEPEST * 8 * width <= EXPANDED_BYTES else DEEPEST
+    most = max(block_rows(width, X), deep)
     n = max(X.shape[0], 1)
     return -(-n // -(-n // most))
 

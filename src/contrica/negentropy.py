@@ -175,6 +175,7 @@ def farthest_from_gaussian(
             last = _ascend(rows, each.matrix, lopsided, max_iter, max(tol, ROUGHLY))
             ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
         best = max(ends, key=lambda found: found.negentropy)
+        rows.let_go()
         last = _ascend(_Rows(whitened, threads), best.matrix, lopsided, max_iter, tol)
     return last._replace(n_iter=best.n_iter + last.n_iter)
 
@@ -222,6 +223,10 @@ class _Rows:
         ends = np.linspace(0, count, n_shares + 1).astype(int)
         self._shares = [_Share(blocks[start:stop], roughly) for start, stop in pairwise(ends)]
         self._map = threads.map if n_shares > 1 else ALONE.map
+
+    def let_go(self) -> None:
+        """Free the memory; nothing can be asked for any more."""
+        self._shares = []
 
     def _moments(self, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         turned = np.ascontiguousarray(turn.T)
