@@ -158,12 +158,9 @@ def farthest_from_gaussian(
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
     starts += [] if start is None else [start]
     with team(THREADS if d >= THREADED_DIMENSIONS else 1) as threads:
-        rows = _Rows(_drawn(whitened, FINAL_ROWS), threads, roughly=True)
+        rows = _Rows(_drawn(whitened, FINAL_ROWS), threads)
         tried = threads.map(
-            lambda each: _ascend(
-                *(_Rows(some, roughly=True), each, lopsided, max_iter, max(tol, ROUGHLY))
-            ),
-            starts,
+            lambda each: _ascend(_Rows(some), each, lopsided, max_iter, max(tol, ROUGHLY)), starts
         )
         tried.sort(key=lambda found: -rows.value(found.matrix, lopsided))
         ends: list[Rotation] = []
@@ -175,8 +172,9 @@ def farthest_from_gaussian(
             last = _ascend(rows, each.matrix, lopsided, max_iter, max(tol, ROUGHLY))
             ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
         best = max(ends, key=lambda found: found.negentropy)
-        rows.let_go()
-        last = _ascend(_Rows(whitened, threads), best.matrix, lopsided, max_iter, tol)
+        if len(whitened) > FINAL_ROWS:
+            rows = _Rows(whitened, threads)
+        last = _ascend(rows, best.matrix, lopsided, max_iter, tol)
     return last._replace(n_iter=best.n_iter + last.n_iter)
 
 
@@ -206,11 +204,9 @@ class _Rows:
     rows : ndarray of shape (n, d)
     threads : Team
         Have a share of the blocks each.
-    roughly : bool
-        Whether bells may be of single precision, for which numpy needs a fourth of the time.
     """
 
-    def __init__(self, rows: np.ndarray, threads: Team = ALONE, roughly: bool = False) -> None:
+    def __init__(self, rows: np.ndarray, threads: Team = ALONE) -> None:
         self.n, d = rows.shape
         most = int(np.clip(SMALL_PRODUCT // d**2, FEWEST_IN_BLOCK, MOST_IN_BLOCK))
         count = -(-self.n // most)
@@ -221,12 +217,8 @@ class _Rows:
         blocks = np.ascontiguousarray(padded.reshape(count, size, d).transpose(0, 2, 1))
         n_shares = min(threads.size, -(-count // FEWEST_BLOCKS))
         ends = np.linspace(0, count, n_shares + 1).astype(int)
-        self._shares = [_Share(blocks[start:stop], roughly) for start, stop in pairwise(ends)]
+        self._shares = [_Share(blocks[start:stop]) for start, stop in pairwise(ends)]
         self._map = threads.map if n_shares > 1 else ALONE.map
-
-    def let_go(self) -> None:
-        """Free the memory; nothing can be asked for any more."""
-        self._shares = []
 
     def _moments(self, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         turned = np.ascontiguousarray(turn.T)
@@ -248,9 +240,8 @@ class _Rows:
 class _Share:
     """Blocks that one thread works on, and room for it."""
 
-    def __init__(self, blocks: np.ndarray, roughly: bool) -> None:
+    def __init__(self, blocks: np.ndarray) -> None:
         self._blocks = blocks
-        self._single = np.empty(blocks.shape[1:], np.float32) if roughly else None
         self._sources, self._bells = np.empty((2, *blocks.shape))
         self._room = np.empty((3, *blocks.shape[1:]))
 
@@ -262,10 +253,8 @@ class _Share:
             np.matmul(turned, block, out=sources)
             np.multiply(sources, sources, out=bells)
             bells *= -0.5
-            if self._single is None:
-                np.exp(bells, out=bells)
-            else:
-                bells[:] = np.exp(bells, out=self._single, dtype=np.float32, casting="same_kind")
+            # Doubles: with singles the rounding of rows, another for every container, would show.
+            np.exp(bells, out=bells)
             tails += bells @ ones
             leans += (sources[:, None, :] @ bells[:, :, None])[:, 0, 0]
         return sums
