@@ -127,6 +127,30 @@ def test_merging_leaves_the_other_accumulator_alone_and_an_empty_one_changes_not
     assert_allclose(other.cumulants().fourth.flatten(), before, rtol=0)
 
 
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_the_last_cumulants_take_the_memory_of_their_accumulator_and_leave_it_empty(shift, rng):
+    X = rng.laplace(size=(50, 4))
+    X -= X.mean(axis=0)
+    moments = (
+        Moments(4).update(X[:20] + shift).update(X[20:])
+    )  # with a shift the origin has to move
+    kept = moments.cumulants("unbiased")
+    held = moments._panels[0]
+    last = moments.cumulants("unbiased", last=True)
+    assert np.shares_memory(last.fourth.flatten(), held)
+    assert not np.shares_memory(kept.fourth.flatten(), held)
+    for one, other in (
+        (last, kept),
+        (last, cumulants(np.vstack([X[:20] + shift, X[20:]]), "unbiased")),
+    ):
+        assert_allclose(one.fourth.flatten(), other.fourth.flatten(), atol=1e-12)
+        assert_allclose(one.covariance, other.covariance, atol=1e-12)
+        assert_allclose(one.mean, other.mean, atol=1e-12)
+    assert moments.n_samples == 0
+    again = moments.update(X + 7.0).cumulants()
+    assert_allclose(again.fourth.flatten(), cumulants(X).fourth.flatten(), atol=1e-10)
+
+
 def test_merging_refuses_other_variables():
     with pytest.raises(ValueError, match="3 variables into moments of 2"):
         Moments(2).merge(Moments(3))

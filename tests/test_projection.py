@@ -3,8 +3,10 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 
-from contrica.cumulants import cumulants
-from contrica.projection import common_basis, draw_in, project_cumulants, project_rows
+from contrica.blocks import Blocks, as_rows
+from contrica.cumulants import CumulantOperator, cumulants
+from contrica.operators import PackedTensor
+from contrica.projection import common_basis, draw_in, project_cumulants, project_rows, survey
 from tests import naive
 
 
@@ -122,3 +124,20 @@ def test_rows_are_projected_as_the_estimate_takes_them(pair):
         assert_allclose(found, cumulants(rows, kind).fourth.flatten(), rtol=1e-12)
     with pytest.raises(ValueError, match="cumulant='biased'"):
         project_rows(X, basis, "biased")
+
+
+@pytest.mark.parametrize("storage", ["auto", "packed", "matrix-free"])
+def test_a_survey_is_of_all_rows_and_draws_the_same_of_every_container(storage, rng):
+    X = rng.laplace(size=(300, 4))
+    expected = cumulants(X, "unbiased")
+    kind = CumulantOperator if storage == "matrix-free" else PackedTensor
+    drawn = []
+    for rows in (X, as_rows(Blocks(np.array_split(X, 7)))):
+        found, some = survey(rows, "unbiased", 50, storage=storage)
+        assert isinstance(found.fourth, kind)
+        assert_allclose(found.fourth.flatten(), expected.fourth.flatten(), atol=1e-12)
+        assert_allclose(found.covariance, expected.covariance, atol=1e-12)
+        assert some.shape == (50, 4)
+        assert all((row == X).all(axis=1).any() for row in some)
+        drawn.append(some)
+    assert_allclose(*drawn, atol=0)

@@ -174,6 +174,6 @@ def test_a_spent_budget_still_gives_an_answer(example, monkeypatch):
 
 
 def test_a_search_is_affordable_up_to_eighteen_dimensions():
-    affordable = [p for p in range(2, 40) if selection.searchable(p, 2 * p)]
+    affordable = [p for p in range(2, 40) if selection.searchable(p)]
     assert affordable == list(range(2, 19))
-    assert not selection.searchable(18, 36, n_datasets=3)
+    assert not selection.searchable(18, n_datasets=3)

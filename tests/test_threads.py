@@ -116,7 +116,7 @@ def test_a_rotation_in_threads_is_that_of_one(rng, monkeypatch, two):
         with threadpool_limits(limit, "blas"):
             best = negentropy.farthest_from_gaussian(rows, rng=np.random.default_rng(0))
             found.append(best.matrix)
-    assert_allclose(*found, atol=1e-6)
+    assert_allclose(*found, atol=1e-10)
 
 
 def test_sparse_rows_of_which_there_are_none():

@@ -754,7 +754,7 @@ def ranks(
         values = scree(first, pooled(others))
         chosen = choose_ranks(first, pooled(others))
         p, sure = first.n_features, None
-        if searchable(p, 2 * p, len(rows)):
+        if searchable(p, len(rows)):
             problem = JointProblem.of(first, *others)
             groups = [RowGroups(part, problem.whiten) for part in rows]
             sure = choose_by_significance(problem, groups, chosen, rng=generator(seed))

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyr2k, dsyrk
 
 from contrica.blocks import (
     Rows,
@@ -244,16 +244,17 @@ class Moments:
             return self
         if self.n_samples == 0:
             self._shift = other._shift
-        gram = other._about(self._shift)
-        gram += self._gram() if self._panels else 0.0
-        self._panels = [gram.T]  # symmetric, so that this is the same in Fortran order
+        gram = _moved(other._whole(), other._shift - self._shift)
+        if self._panels:
+            gram += self._whole()
+        self._panels = [gram]
         self.n_samples += other.n_samples
         return self
 
     def state(self) -> dict[str, np.ndarray]:
         """All that is held, as plain arrays: what `from_state` makes a `Moments` of."""
         arrays = {"n_samples": np.array(self.n_samples), "shift": self._shift}
-        return arrays | ({"gram": self._gram()} if self.n_samples else {})
+        return arrays | ({"gram": _mirrored(self._whole().copy("F"))} if self.n_samples else {})
 
     @classmethod
     def from_state(cls, state: Mapping[str, np.ndarray]) -> Moments:
@@ -266,60 +267,29 @@ class Moments:
 
     def __getstate__(self) -> dict[str, Any]:
         # what is sent between processes is numpy's
-        whole = self._panels if len(self._panels) < 2 else [self._gram().T]
-        return self.__dict__ | {"_panels": [to_numpy(part) for part in whole]}
+        return self.__dict__ | {"_panels": [self._whole()] if self._panels else []}
 
-    def _gram(self) -> np.ndarray:
-        """G, full, as a new array of numpy."""
-        gram = np.empty((self._size, self._size))
-        # Copied as it lies: one panel is in Fortran order, and the lower triangle of columns is the
-        # upper one of rows.
-        low = gram.T if len(self._panels) == 1 else gram
-        start = 0
+    def _whole(self) -> np.ndarray:
+        """G as one array of numpy's, in Fortran order; what is above the diagonal is not looked at."""
+        if len(self._panels) == 1:
+            return np.asfortranarray(to_numpy(self._panels[0]))
+        low, start = np.zeros((self._size, self._size)), 0
         for panel in self._panels:
             stop = start + panel.shape[0]
             low[start:stop, : panel.shape[1]] = to_numpy(panel)
             start = stop
-        for start in range(0, self._size, TILE):
-            stop = min(start + TILE, self._size)
-            low[start:stop, stop:] = low[stop:, start:stop].T
-            inside = low[start:stop, start:stop]
-            inside[:] = np.tril(inside) + np.tril(inside, -1).T
-        return gram
+        return _mirrored(low).T
 
-    def _about(self, origin: np.ndarray) -> np.ndarray:
-        """Gram matrix of the rows about another origin, ``L(e) G L(e)ᵀ``; full, symmetric."""
-        e = self._shift - origin
-        p = self.n_features
-        gram = self._gram()
-        if not e.any():
-            return gram
-        rows, columns, scale = pair_indices(p)
-        # svec((w+e)(w+e)ᵀ) = svec(w wᵀ) + mixed · w + svec(e eᵀ)
-        mixed = np.zeros((rows.size, p))
-        each = np.arange(rows.size)
-        np.add.at(mixed, (each, rows), e[columns] * scale)
-        np.add.at(mixed, (each, columns), e[rows] * scale)
-        lower = np.concatenate([e, e[rows] * e[columns] * scale])
-        # L from the left, then from the right, some rows at a time: nothing as large is made besides
-        first, linear = gram[0].copy(), gram[1 : 1 + p].copy()
-        for own in _row_slices(rows.size, self._size):
-            gram[1 + p :][own] += mixed[own] @ linear
-        for own in _row_slices(lower.size, self._size):
-            gram[1:][own] += np.outer(lower[own], first)
-        for own in _row_slices(self._size, self._size):
-            part = gram[own]
-            part[:, 1 + p :] += part[:, 1 : 1 + p] @ mixed.T
-            part[:, 1:] += np.outer(part[:, 0], lower)
-        return gram
-
-    def cumulants(self, estimate: Estimate = "plugin") -> Cumulants:
+    def cumulants(self, estimate: Estimate = "plugin", *, last: bool = False) -> Cumulants:
         """Cumulants of all rows seen so far.
 
         Parameters
         ----------
         estimate : {"plugin", "unbiased"}
             The paper's formula (division by n) or k-statistics.
+        last : bool
+            That no more is asked of this accumulator: its memory becomes that of the fourth cumulant, and
+            it is empty afterwards.
 
         Returns
         -------
@@ -327,16 +297,16 @@ class Moments:
         """
         n, p = self.n_samples, self.n_features
         two, four, pairing = _factors(n, estimate)
-        central = self._about(self._mean())
-        covariance = central[1 : 1 + p, 1 : 1 + p] / n
-        fourth = central[1 + p :, 1 + p :] * (four / n)
-        del central
+        gram = self._whole()
+        head = _mirrored(gram[: 1 + p, : 1 + p] / n)
+        mean, covariance = head[1:, 0], head[1:, 1:] - np.outer(head[1:, 0], head[1:, 0])
+        fourth = _moved(gram, -mean, 1 + p, last=last)
+        if last:
+            self.n_samples, self._panels = 0, []
+        fourth *= four / n
         _subtract_pairings(fourth, covariance, pairing)
-        return Cumulants(self._mean(), two * covariance, PackedTensor(fourth, p), n)
-
-    def _mean(self) -> np.ndarray:
-        sums = np.concatenate([to_numpy(panel[:, 0]) for panel in self._panels])
-        return self._shift + sums[1 : 1 + self.n_features] / self.n_samples
+        flat = _mirrored(fourth).T  # symmetric: rows where columns were
+        return Cumulants(self._shift + mean, two * covariance, PackedTensor(flat, p), n)
 
 
 def expanded_rows(n_features: int, X: Any) -> int:
@@ -367,26 +337,67 @@ def _add_product(panel: Any, expanded: Any) -> None:
     panel += as_doubles(expanded[stop - panel.shape[0] : stop, :] @ expanded[:stop, :].T)
 
 
-def _row_slices(n_rows: int, width: int) -> Iterator[slice]:
-    """Rows of so many doubles, a block at a time."""
-    step = block_rows(width)
-    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+def _mirrored(low: np.ndarray) -> np.ndarray:
+    """The lower triangle written over the upper one, in place; returned."""
+    n = len(low)
+    for start in range(0, n, TILE):
+        stop = min(start + TILE, n)
+        low[start:stop, stop:] = low[stop:, start:stop].T
+        inside = low[start:stop, start:stop]
+        inside[:] = np.tril(inside) + np.tril(inside, -1).T
+    return low
 
 
-def _subtract_pairings(flat: np.ndarray, S: np.ndarray, factor: float) -> None:
-    """Take ``factor · (S_ij S_kl + S_ik S_jl + S_il S_jk)`` off, in ``svec`` coordinates, in place."""
+def _moved(gram: np.ndarray, e: np.ndarray, first: int = 0, *, last: bool = False) -> np.ndarray:
+    """The Gram matrix of `Moments` for ``w + e``: rows and columns from ``first`` on, lower triangle.
+
+    With ``u = (1, w)`` the move is ``f(w + e) = f(w) + N u``, and so ``G + N Kᵀ + K Nᵀ`` is what to find,
+    where ``K = Σ f uᵀ + N Σ u uᵀ / 2``: one symmetric update of rank 2 (p + 1). It is written to a new
+    array or, if that is the ``last`` use of ``gram``, over it.
+    """
+    p = e.size
+    sums = gram[:, : 1 + p].copy("F")
+    gram = _without(gram, first) if last else gram[first:, first:].copy("F")
+    if not e.any():
+        return gram
+    rows, columns, scale = pair_indices(p)
+    move = np.zeros_like(sums)
+    move[1 : 1 + p, 0] = e
+    pairs, each = move[1 + p :], np.arange(rows.size)
+    pairs[:, 0] = e[rows] * e[columns] * scale
+    pairs[each, 1 + rows] = e[columns] * scale
+    pairs[each, 1 + columns] += e[rows] * scale
+    _mirrored(sums[: 1 + p])
+    sums += move @ (sums[: 1 + p] / 2)
+    return dsyr2k(1.0, move[first:], sums[first:], beta=1.0, c=gram, lower=1, overwrite_c=1)
+
+
+def _without(gram: np.ndarray, first: int) -> np.ndarray:
+    """Rows and columns from ``first`` on of a square array in Fortran order, moved to where it begins."""
+    n = len(gram) - first
+    memory = gram.reshape(-1, order="F")
+    for column, own in enumerate(gram.T[first:, first:]):
+        memory[column * n : (column + 1) * n] = own
+    return memory[: n * n].reshape((n, n), order="F")
+
+
+def _subtract_pairings(low: np.ndarray, S: np.ndarray, factor: float) -> None:
+    """Take ``factor · (S_ij S_kl + S_ik S_jl + S_il S_jk)`` off, in ``svec`` coordinates.
+
+    In place, from the lower triangle and what is beside its diagonal.
+    """
     p = len(S)
     rows, columns, scale = pair_indices(p)
     firsts, seconds, packed = S[:, rows] * scale, S[:, columns], svec(S)
     start = 0
-    for i in range(p):  # the pairs (i, j) of all j ≥ i
+    for i in range(p):  # the pairs (i, j) of all j ≥ i, in columns
         stop = start + p - i
-        pairings = firsts[i] * seconds[i:]
-        pairings += seconds[i] * firsts[i:]
+        pairings = firsts[i, start:] * seconds[i:, start:]
+        pairings += seconds[i, start:] * firsts[i:, start:]
         pairings[1:] *= 2.0**0.5
-        pairings += packed[start:stop, None] * packed
+        pairings += packed[start:stop, None] * packed[start:]
         pairings *= factor
-        flat[start:stop] -= pairings
+        low.T[start:stop, start:] -= pairings
         start = stop
 
 
@@ -686,6 +697,6 @@ def cumulants(
     if storage == "packed":
         n_rows = n_rows or expanded_rows(p, X)
         found: Moments = accumulate(X, partial(BlockMoments, p), n_rows)
-        return found.cumulants(estimate)
+        return found.cumulants(estimate, last=True)
     operator = CumulantOperator(X, estimate, n_rows=n_rows, memory_limit=memory_limit)
     return Cumulants(operator.mean, operator.covariance, operator, operator.n_samples)

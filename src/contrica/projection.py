@@ -29,6 +29,7 @@ from contrica.cumulants import (
     Cumulants,
     Estimate,
     Scatter,
+    Storage,
     cumulants,
     expanded_rows,
     fits_packed,
@@ -201,6 +202,7 @@ def survey(
     estimate: Estimate,
     most: int,
     *,
+    storage: Storage = "auto",
     memory_limit: int | None = None,
 ) -> tuple[Cumulants, np.ndarray]:
     """Cumulants of all rows, and some of the rows, drawn at random; in one pass if cumulants are packed.
@@ -211,8 +213,8 @@ def survey(
     estimate : {"plugin", "unbiased"}
     most : int
         Rows to draw, fewer than there are; the same ones of every container.
-    memory_limit : int, optional
-        Bytes, as of `contrica.cumulants.cumulants`.
+    storage, memory_limit
+        As of `contrica.cumulants.cumulants`.
 
     Returns
     -------
@@ -221,10 +223,12 @@ def survey(
     """
     n, k = rows.shape
     index = np.sort(np.random.default_rng(0).choice(n, min(most, n), replace=False))
-    if isinstance(rows, np.ndarray) or not fits_packed(k, memory_limit):
-        return cumulants(rows, estimate, memory_limit=memory_limit), chosen_rows(rows, index)
+    packed = storage == "packed" or (storage == "auto" and fits_packed(k, memory_limit))
+    if isinstance(rows, np.ndarray) or not packed:
+        found = cumulants(rows, estimate, storage=storage, memory_limit=memory_limit)
+        return found, chosen_rows(rows, index)
     both = accumulate(rows, partial(RowSurvey, k, index), expanded_rows(k, rows))
-    return both.moments.cumulants(estimate), both.chosen.rows(k)
+    return both.moments.cumulants(estimate, last=True), both.chosen.rows(k)
 
 
 class RowSurvey:

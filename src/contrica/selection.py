@@ -136,14 +136,14 @@ def choose_by_significance(
         return search.choice(wanted)
 
 
-def searchable(n_features: int, n_patterns: int, n_datasets: int = 2) -> bool:
-    """Whether ten fits of so many patterns are affordable, fewer than any search needs.
+def searchable(n_features: int, n_datasets: int = 2) -> bool:
+    """Whether ten fits of two patterns for every dimension are affordable, fewer than any search needs.
 
-    Up to 18 dimensions with twice as many patterns they are.
+    Of two datasets they are up to 18 dimensions.
 
     Parameters
     ----------
-    n_features, n_patterns, n_datasets : int
+    n_features, n_datasets : int
 
     Returns
     -------
@@ -151,10 +151,10 @@ def searchable(n_features: int, n_patterns: int, n_datasets: int = 2) -> bool:
 
     Examples
     --------
-    >>> searchable(12, 24), searchable(30, 60)
+    >>> searchable(12), searchable(30)
     (True, False)
     """
-    return 10 * STEPS * step_price(n_features, n_patterns, n_datasets) <= BUDGET
+    return 10 * STEPS * step_price(n_features, 2 * n_features, n_datasets) <= BUDGET
 
 
 def _affordable(r: int, l: int, n_features: int) -> tuple[int, int]:  # noqa: E741

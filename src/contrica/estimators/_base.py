@@ -421,15 +421,16 @@ class BaseContrastive(ContrastTransformer):
         if self.memory_limit is not None:  # free memory by itself decides nothing
             most = max(min(most, budget // (8 * HELD_COPIES * k)), FEWEST_HELD)
         taken = estimate_of_rows(estimate)
+        others = self._background_storage(k, len(datasets))
+        storages: list[Storage] = ["auto", *[others] * (len(datasets) - 1)]
         seen: Sequence[np.ndarray | Rows]
         origin = self.mean_ if self.basis_ is None else self.mean_ @ self.basis_
         if sum(n_rows) <= most or estimate == "robust":
             rows = [project_rows(part, self.basis_, estimate) for part in datasets]
             seen = [on_device(part, self.device, self.dtype, origin) for part in rows]
-            others = self._background_storage(k, len(seen))
             found = [
-                cumulants(part, taken, storage=others if i else "auto", memory_limit=budget)
-                for i, part in enumerate(seen)
+                cumulants(part, taken, storage=storage, memory_limit=budget)
+                for part, storage in zip(seen, storages, strict=True)
             ]
             whole: Sequence[np.ndarray | Rows] = rows
         else:
@@ -438,8 +439,8 @@ class BaseContrastive(ContrastTransformer):
             shares = [max(most * n // sum(n_rows), 2) for n in n_rows]
             logger.info("looking at a sample of %s rows", " and ".join(map(str, shares)))
             surveyed = [
-                survey(part, taken, share, memory_limit=budget)
-                for part, share in zip(seen, shares, strict=True)
+                survey(part, taken, share, storage=storage, memory_limit=budget)
+                for part, share, storage in zip(seen, shares, storages, strict=True)
             ]
             found, rows = (list(each) for each in zip(*surveyed, strict=True))
         if self.dtype == "float32":  # rows were rounded about the origin
@@ -608,8 +609,6 @@ class BaseContrastive(ContrastTransformer):
     def _compare_names(self, part: Any, name: str, known: np.ndarray | None) -> np.ndarray | None:
         """Names of the variables, of earlier rows or of these."""
         names = _column_names(part)
-        if isinstance(part, DataSums) and names is None:
-            return known
         if names is None or not all(isinstance(each, str) for each in names):
             return known
         if known is not None:

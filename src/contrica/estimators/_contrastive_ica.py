@@ -240,13 +240,8 @@ class ContrastiveICA(BaseContrastive):
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         # in the contrast subspace their covariances are enough
-        sure = self.solver == "auto" and self._too_many(n_features, n_datasets)
+        sure = self.solver == "auto" and not searchable(n_features, n_datasets)
         return "matrix-free" if sure or self.solver == "subspace" else "auto"
-
-    @staticmethod
-    def _too_many(n_features: int, n_datasets: int) -> bool:
-        """Whether a joint fit of two patterns for every dimension is out of reach."""
-        return not searchable(n_features, 2 * n_features, n_datasets)
 
     def _plain_ica(self, fore: Cumulants) -> Separation:
         self._chose("plain", "no background was given")
@@ -274,7 +269,7 @@ class ContrastiveICA(BaseContrastive):
 
         if self.solver == "subspace":
             return in_subspace(asked)
-        if self.solver == "auto" and self._too_many(p, len(rows)):
+        if self.solver == "auto" and not searchable(p, len(rows)):
             return in_subspace(f"{p} dimensions are too many to search for a joint fit")
         norms = [part.fourth.squared_norm() for part in (fore, *backs)]
         if self.solver == "auto" and min(norms) == 0:
