@@ -343,8 +343,9 @@ def test_samples_are_said(monkeypatch, rng):
         assert model.n_rows_held_ == (2000, 2000)
         assert "a sample of 2000 of 3000" in model.summary()
         found.append(model.components_)
-    assert_allclose(found[1], found[0], atol=1e-9)
-    assert_allclose(found[2], found[0], atol=1e-9)
+    # a rotation may end a step earlier where rounding differs
+    assert_allclose(found[1], found[0], atol=1e-6)
+    assert_allclose(found[2], found[0], atol=1e-6)
     assert abs(found[0] @ whole.components_.T).item() > 0.99
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from itertools import pairwise
 from os import PathLike
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.threads import team
+from contrica.threads import Team, team
 
 __all__ = [
     "Accumulator",
@@ -877,11 +877,15 @@ def rows_times(X: np.ndarray | Rows, matrix: np.ndarray) -> np.ndarray:
 
 
 def gram_times(
-    X: np.ndarray | Rows, matrix: np.ndarray, origin: np.ndarray | None = None
+    X: np.ndarray | Rows,
+    matrix: np.ndarray,
+    origin: np.ndarray | None = None,
+    threads: Team | None = None,
 ) -> np.ndarray:
     """``Σ (x − μ)(x − μ)ᵀ · M`` over the rows, block by block, sparse where X is; one pass.
 
-    Sparse rows are not centred; ``(Σ x xᵀ − μ (Σx)ᵀ − (Σx) μᵀ + n μ μᵀ) M`` is taken of them.
+    Sparse rows are not centred; ``(Σ x xᵀ − μ (Σx)ᵀ − (Σx) μᵀ + n μ μᵀ) M`` is taken of them. Products
+    with them are done by ``threads``, or by new ones.
     """
     origin = np.zeros(X.shape[1]) if origin is None else origin
     if isinstance(X, _Dask):
@@ -889,14 +893,16 @@ def gram_times(
         found: np.ndarray = X.accumulate(make, block_rows(X.shape[1])).total
         return found
     if isinstance(X, _Sparse):
-        return _gram_times_sparse(X, matrix, origin)
+        return _gram_times_sparse(X, matrix, origin, threads)
     total = _GramTimes(matrix, origin)
     for piece in X.pieces() if isinstance(X, Rows) else iterate_blocks(X, block_rows(X.shape[1])):
         total.update(piece)
     return total.total
 
 
-def _gram_times_sparse(X: _Sparse, matrix: np.ndarray, origin: np.ndarray) -> np.ndarray:
+def _gram_times_sparse(
+    X: _Sparse, matrix: np.ndarray, origin: np.ndarray, threads: Team | None
+) -> np.ndarray:
     """As `gram_times`, in threads: scipy's products with what is sparse use one each."""
     pieces = list(X.pieces())
 
@@ -906,8 +912,8 @@ def _gram_times_sparse(X: _Sparse, matrix: np.ndarray, origin: np.ndarray) -> np
             total.update(pieces[number])
         return total
 
-    with team(len(pieces)) as threads:
-        first, *others = threads.map(sum_over, np.array_split(np.arange(len(pieces)), threads.size))
+    with nullcontext(threads) if threads else team(len(pieces)) as own:
+        first, *others = own.map(sum_over, np.array_split(np.arange(len(pieces)), own.size))
     for other in others:
         first.merge(other)
     found: np.ndarray = first.total

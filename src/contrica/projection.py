@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -36,6 +37,7 @@ from contrica.cumulants import (
 )
 from contrica.memory import memory_budget
 from contrica.symmetric import fix_signs
+from contrica.threads import team
 from contrica.validation import check_choice, check_count
 
 __all__ = [
@@ -419,15 +421,18 @@ def _lanczos_axes(
     datasets: Sequence[np.ndarray | Rows], mean: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `_leading_axes`, from products with the rows."""
-
-    def scatter_times(vector: np.ndarray) -> np.ndarray:
-        seen = vector.reshape(-1, 1)
-        return np.ravel(sum(gram_times(X, seen, mean) for X in datasets))
-
     p = mean.size
     start = np.full(p, p**-0.5)  # the same for every fit
-    operator = LinearOperator((p, p), matvec=scatter_times, dtype=np.float64)
-    values, axes = eigsh(operator, count, which="LA", v0=start)
+    sparse = all(isinstance(X, Rows) and X.sparse for X in datasets)
+    # one team for all products; where rows are dense, BLAS has threads of its own
+    with team() if sparse else nullcontext(None) as threads:
+
+        def scatter_times(vector: np.ndarray) -> np.ndarray:
+            seen = vector.reshape(-1, 1)
+            return np.ravel(sum(gram_times(X, seen, mean, threads) for X in datasets))
+
+        operator = LinearOperator((p, p), matvec=scatter_times, dtype=np.float64)
+        values, axes = eigsh(operator, count, which="LA", v0=start)
     order = np.argsort(-values, kind="stable")
     return np.maximum(values[order], 0.0), axes[:, order]
 
