@@ -352,3 +352,11 @@ def test_samples_are_said(monkeypatch, rng):
 def test_arrays_stay_arrays(counts):
     assert as_rows(counts[0]) is counts[0]
     assert not isinstance(as_rows([[1.0, 2.0], [3.0, 4.0]]), Rows)
+
+
+def test_flat_blocks_and_lists_of_matrices_are_refused_in_words(counts):
+    X, Y = (np.asarray(part, dtype=float) for part in counts)
+    with pytest.raises(ValueError, match=r"a block of X has shape .* need rows and col"):
+        ContrastiveICA(1).fit(Blocks([X, X[0]]), background=Y)
+    with pytest.raises(ValueError, match=r"is a list of matrices.*Blocks"):
+        ContrastiveICA(1).fit([X, X], background=Y)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import kstat
 
-from contrica.cumulants import CumulantOperator, Moments, cumulants, pooled
+from contrica.cumulants import BlockMoments, CumulantOperator, Moments, cumulants, pooled
 from contrica.operators import as_operator
 from contrica.symmetric import svec_outer
 from tests import naive
@@ -218,3 +218,50 @@ def test_pooled_cumulants_are_plain_means_whatever_the_number_of_rows(storage, r
 def test_one_dataset_stands_for_itself(rng):
     data = cumulants(rng.laplace(size=(20, 3)))
     assert pooled([data]) is data
+
+
+def test_a_state_and_what_is_made_of_it_are_apart(rng):
+    X, Y = rng.laplace(size=(2, 60, 3))
+    state = Moments(3).update(X).state()
+    expected = cumulants(X).fourth.flatten()
+    Moments.from_state(state).update(Y)
+    Moments.from_state(state).cumulants(last=True)
+    assert_allclose(Moments.from_state(state).cumulants().fourth.flatten(), expected, atol=1e-12)
+
+
+def test_moments_that_came_read_only_are_not_written_to(rng):
+    """As joblib hands large arrays to its workers."""
+    X, Y = rng.laplace(size=(2, 60, 3))
+    state = Moments(3).update(X).__getstate__()
+    held = state["_panels"][0]
+    held.flags.writeable = False
+    before = held.copy()
+    moments = Moments.__new__(Moments)
+    moments.__setstate__(state)
+    both = cumulants(np.vstack([X, Y])).fourth.flatten()
+    assert_allclose(moments.update(Y).cumulants(last=True).fourth.flatten(), both, atol=1e-12)
+    assert_allclose(held, before, atol=0)
+
+
+def test_an_interrupted_last_use_leaves_nothing_that_looks_right(rng, monkeypatch):
+    from contrica import cumulants as module
+
+    def fail(*_, **__):
+        raise MemoryError
+
+    moments = Moments(3).update(rng.laplace(size=(60, 3)))
+    monkeypatch.setattr(module, "dsyr2k", fail)
+    with pytest.raises(MemoryError):
+        moments.cumulants(last=True)
+    assert moments.n_samples == 0
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        moments.cumulants()
+
+
+def test_singles_after_doubles_are_summed_about_the_same_origin(rng):
+    X = rng.laplace(size=(400, 3)) + 1e3 / 3
+    singles = X[200:].astype(np.float32)
+    moments = BlockMoments(3).update(X[:200]).update(singles)
+    expected = cumulants(np.vstack([X[:200], singles.astype(float)]))
+    assert_allclose(moments.cumulants().covariance, expected.covariance, atol=1e-6)
+    assert_allclose(moments.cumulants().mean, expected.mean, rtol=1e-9)

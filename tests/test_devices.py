@@ -247,3 +247,14 @@ def test_moments_of_tensors_go_on_with_rows_after_a_journey(make, p, rng):
     moments = pickle.loads(pickle.dumps(BlockMoments(p).update(make(A)))).update(B)
     found, expected = moments.cumulants(), cumulants(np.vstack([A, B]), storage="packed")
     assert_allclose(found.fourth.flatten(), expected.fourth.flatten(), atol=1e-10)
+
+
+def test_blocks_of_two_kinds_are_all_counted(make, rng):
+    X = rng.laplace(size=(90, 3))
+    expected = cumulants(X).fourth.flatten()
+    for first, second in ((make, np.asarray), (np.asarray, make)):
+        moments = (
+            BlockMoments(3).update(first(X[:40])).update(second(X[40:70])).update(first(X[70:]))
+        )
+        assert moments.n_samples == 90
+        assert_allclose(moments.cumulants().fourth.flatten(), expected, atol=1e-11)

@@ -18,6 +18,8 @@ from contrica.joint import (
     joint_fit,
     joint_search,
     objective_and_gradient,
+    polish,
+    reduced_hessian,
     removal_losses,
 )
 from contrica.metrics import pattern_similarity
@@ -73,6 +75,59 @@ def test_the_gradient_is_that_of_finite_differences(rng):
             for t in (1e-5, -1e-5)
         )
         assert_allclose(np.sum(gradient * step), (ahead - behind) / 2e-5, rtol=1e-5)
+
+
+def test_the_second_derivatives_are_those_of_finite_differences(rng):
+    _, _, tensors, mask = draw(4, 3, 2, 1)
+    p, k = 4, 5
+    vectors = unit(rng.standard_normal((p, k)))
+    norms = [tensor.squared_norm() for tensor in tensors]
+
+    def slope(flat):
+        loose = flat.reshape(k, p).T
+        lengths = np.linalg.norm(loose, axis=0)
+        gradient = objective_and_gradient(tensors, norms, loose / lengths, mask)[1]
+        across = gradient - loose * np.sum(loose * gradient, axis=0) / lengths**2
+        return (across / lengths).T.ravel()
+
+    weights = objective_and_gradient(tensors, norms, vectors, mask)[2]
+    found = reduced_hessian(tensors, norms, vectors, weights, mask)
+    at = vectors.T.ravel()
+    expected = np.array([(slope(at + d) - slope(at - d)) / 2e-5 for d in 1e-5 * np.eye(k * p)])
+    along = np.zeros((k * p, k * p))
+    for j in range(k):
+        along[j * p : (j + 1) * p, j * p : (j + 1) * p] = np.outer(vectors[:, j], vectors[:, j])
+    across = np.eye(k * p) - along
+    assert_allclose(found, across @ expected @ across + along, atol=1e-7)
+
+
+def test_polish_reaches_the_minimum_where_a_descent_is_cut_short(rng):
+    vectors, _, tensors, mask = draw(5, 4, 3, 2)
+    noisy = [tensor + RankOneSum([0.05], unit(rng.standard_normal((5, 1)))) for tensor in tensors]
+    rough = descend(
+        noisy, unit(vectors + 0.02 * rng.standard_normal(vectors.shape)), mask, 10, 1e-12
+    )
+    assert rough.gradient_norm > 1e-6
+    fit = polish(noisy, rough, mask)
+    assert fit.gradient_norm < 1e-11
+    assert fit.objective < rough.objective
+    assert 2 <= fit.n_iter - rough.n_iter <= 20
+    slow = descend(noisy, rough.vectors, mask, 5000, 1e-9)
+    assert_allclose(np.abs(np.sum(fit.vectors * slow.vectors, axis=0)), 1, atol=1e-10)
+
+
+def test_a_fit_follows_rounding_by_rounding_only(rng):
+    A, B = rng.standard_normal((6, 6)), rng.standard_normal((6, 2))
+    X = rng.laplace(size=(3000, 6)) @ A.T + 2 * rng.laplace(size=(3000, 2)) @ B.T
+    Y = rng.laplace(size=(3000, 6)) @ A.T
+    found = [
+        ContrastiveICA(2, solver="joint", n_background=6, n_foreground=2, random_state=0)
+        .fit(X * unit_, background=Y * unit_)
+        .components_
+        for unit_ in (1.0, 2.0**-0.5, 1 / 3)
+    ]
+    assert_allclose(found[1], found[0], atol=1e-10)
+    assert_allclose(found[2], found[0], atol=1e-10)
 
 
 def test_weights_are_exact_where_the_vectors_are():

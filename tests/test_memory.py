@@ -140,3 +140,19 @@ def test_the_limit_is_obeyed(n, p, n_pcs):
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 1.2 * limit
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0
+
+
+def test_dimensions_that_are_asked_for_are_foreseen_before_rows_are_read(rng, monkeypatch):
+    from contrica.estimators import _base
+
+    monkeypatch.setattr(_base, "common_basis", lambda *a, **k: pytest.fail("rows were read"))
+    X, Y = rng.standard_normal((2, 900, 850))
+    with pytest.raises(MemoryError, match="working in 800 dimensions"):
+        ContrastiveICA(1, n_pcs=800, memory_limit="50MB").fit(X, background=Y)
+
+
+def test_a_limit_is_too_little_or_not_known(rng):
+    with pytest.raises(ValueError, match="'1MB' is too little to work in"):
+        memory_budget("1MB")
+    with pytest.raises(ValueError, match="'lots' is not known"):
+        memory_budget("lots")

@@ -325,3 +325,21 @@ def test_a_basis_and_another_number_of_components_contradict(pair):
     with pytest.raises(ValueError, match=r"n_pcs=2, but basis has 3 axes"):
         other.transform(X)
     assert ContrastiveICA(2, n_pcs=3, basis=basis).fit(X, background=Y).n_pcs_ == 3
+
+
+def test_sums_that_are_refused_leave_both_as_they_were(pair):
+    X, Y = pair
+    model = ContrastiveICA(1, random_state=0).partial_fit(X, background=Y)
+    other = DataSums(basis=np.eye(X.shape[1])[:, :2]).update(Y)
+    with pytest.raises(ValueError, match="different bases"):
+        model.partial_fit(X, background=other)
+    assert model.foreground_sums_.n_samples == len(X)
+    assert model.background_sums_.n_samples == len(Y)
+
+
+def test_an_iterator_has_nothing_left_to_transform(pair):
+    X, Y = pair
+    stream = iter([X])
+    with pytest.raises(ValueError, match="nothing would be left to transform"):
+        ContrastiveICA(1).fit_transform(stream, background=Y)
+    assert next(stream) is X

@@ -21,6 +21,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from itertools import pairwise
 from os import PathLike
+from textwrap import shorten
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -460,6 +461,13 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
         return _backed_rows(data, name)
     if _is_stream(data):
         return _stream(data, name)
+    if isinstance(data, list | tuple) and any(
+        len(getattr(part, "shape", ())) == 2 for part in data
+    ):
+        raise ValueError(
+            f"{name} is a list of matrices. If they are blocks of rows, pass contrica.blocks.Blocks(...) "
+            "of them."
+        )
     return data
 
 
@@ -534,9 +542,9 @@ def _is_stream(data: Any) -> bool:
 def _stream(data: Iterable[Any], name: str) -> Rows:
     if isinstance(data, Iterator):
         raise ValueError(
-            f"{name} is an iterator, which can be read once, but a fit reads its rows several times. "
+            f"{name} is an iterator, which can be read once, but its rows are needed several times. "
             "Give what can be read again from its beginning: contrica.blocks.Blocks of a list of them, "
-            "or of a function that starts anew. Or pass its blocks to partial_fit, which reads each once."
+            "or of a function that starts anew. Or go through it, and pass each block by itself."
         )
     shapes, columns = [], None
     for part in data:
@@ -546,6 +554,12 @@ def _stream(data: Iterable[Any], name: str) -> Rows:
         columns = columns or found
     if not shapes:
         raise ValueError(f"{name} has no blocks of rows.")
+    flat = next((shape for shape in shapes if len(shape) != 2), None)
+    if flat is not None:
+        raise ValueError(
+            f"a block of {name} has shape {flat}, but blocks need rows and columns. Reshape a single row "
+            "to (1, n_features)."
+        )
     widths = {shape[1] for shape in shapes}
     if len(widths) > 1:
         raise ValueError(
@@ -765,8 +779,8 @@ def _mover(device: str, dtype: str) -> tuple[Callable[[Any], Any], float]:
             free = torch.cuda.mem_get_info(where)[0] if where.type == "cuda" else np.inf
         except (RuntimeError, AssertionError) as error:
             raise ValueError(
-                f"device={device!r} cannot be used: {str(error).splitlines()[0]}. Use device=None for "
-                "the CPU, or a machine whose torch sees a GPU."
+                f"device={device!r} cannot be used: {shorten(str(error), 100)} Leave it out for the CPU; "
+                '"cuda" needs a machine whose torch sees a GPU.'
             ) from error
         kind = getattr(torch, dtype)
         return lambda block: torch.as_tensor(block).to(where, kind), free
@@ -774,7 +788,8 @@ def _mover(device: str, dtype: str) -> tuple[Callable[[Any], Any], float]:
         import cupy
     except ImportError as error:
         raise ImportError(
-            f"device={device!r} needs torch or cupy: pip install 'contrica[gpu]'"
+            f"device={device!r} needs torch or cupy, the one for your machine (such as pip install "
+            "torch), and pip install 'contrica[gpu]'."
         ) from error
     number = int(device.split(":")[1]) if ":" in device else 0
     with cupy.cuda.Device(number):
@@ -884,8 +899,8 @@ def gram_times(
 ) -> np.ndarray:
     """``Σ (x − μ)(x − μ)ᵀ · M`` over the rows, block by block, sparse where X is; one pass.
 
-    Sparse rows are not centred; ``(Σ x xᵀ − μ (Σx)ᵀ − (Σx) μᵀ + n μ μᵀ) M`` is taken of them. Products
-    with them are done by ``threads``, or by new ones.
+    Sparse rows are not centred; ``(Σ x xᵀ − μ (Σx)ᵀ − (Σx) μᵀ + n μ μᵀ) M`` is taken of them. Where
+    they are in memory that is done by ``threads``, or by new ones.
     """
     origin = np.zeros(X.shape[1]) if origin is None else origin
     if isinstance(X, _Dask):

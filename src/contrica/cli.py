@@ -21,7 +21,7 @@ from contrica import __version__, load, plots, save
 from contrica.blocks import ClusterLostError, Rows, as_rows, column_summary
 from contrica.compare import METHODS, Comparison, MethodResult, compare_methods, read_labels
 from contrica.contrast import DEFLATIONS
-from contrica.cumulants import cumulants, pooled
+from contrica.cumulants import cumulants, fits_packed, pooled
 from contrica.datasets import load_digits_on_photos
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA, ratio_name
 from contrica.experiments import EXPERIMENTS
@@ -520,12 +520,16 @@ def _write_fit(
     shown, *beneath = (_Sample(len(part.values)) for part in (fore, *backs))
     blocks = shown.of(_scores(model, fore))
     write_blocks(folder / "scores.csv", blocks, patterns, *_row_names(fore))
-    first, *others = (
-        project_cumulants(part.values, model.basis_, model.cumulant)  # type: ignore[arg-type]
-        for part in (fore, *backs)
-    )
-    figure = plots.scree(scree(first, pooled(others)), _marked_ranks(model)).figure
-    _savefig(figure, folder / "scree.png")
+    notes = []
+    if fits_packed(model.n_pcs_, memory_budget(model.memory_limit)):
+        first, *others = (
+            project_cumulants(part.values, model.basis_, model.cumulant)  # type: ignore[arg-type]
+            for part in (fore, *backs)
+        )
+        figure = plots.scree(scree(first, pooled(others)), _marked_ranks(model)).figure
+        _savefig(figure, folder / "scree.png")
+    else:  # hundreds of eigenvalues, for each of which the rows are read again and again
+        notes.append(f"scree.png is left out: {model.n_pcs_} dimensions are too many for it")
     for sample, back in zip(beneath, backs, strict=True):
         for _ in sample.of(_scores(model, back)):
             pass  # the sample keeps what it needs
@@ -535,7 +539,6 @@ def _write_fit(
         background=np.vstack([sample.scores() for sample in beneath]),
         **scatter_options,
     )
-    notes = []
     if any(sample.n_rows > MOST_DRAWN for sample in (shown, *beneath)):
         drawn = sum(sample.rows.size for sample in beneath)
         total = sum(sample.n_rows for sample in beneath)
@@ -754,7 +757,7 @@ def ranks(
         values = scree(first, pooled(others))
         chosen = choose_ranks(first, pooled(others))
         p, sure = first.n_features, None
-        if searchable(p, len(rows)):
+        if searchable(p, n_datasets=len(rows)):
             problem = JointProblem.of(first, *others)
             groups = [RowGroups(part, problem.whiten) for part in rows]
             sure = choose_by_significance(problem, groups, chosen, rng=generator(seed))

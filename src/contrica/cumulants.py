@@ -186,13 +186,20 @@ class Moments:
     def _size(self) -> int:
         return 1 + self.n_features + n_packed(self.n_features)
 
-    def _make_panels(self, block: Any) -> list[Any]:
-        """Zeros of the block's kind."""
+    def _make_panels(self, block: Any) -> None:
+        """Panels of the block's kind and where it is: zeros, or what was held elsewhere."""
+        held = self._whole() if self._panels else None
         if isinstance(block, np.ndarray):
-            return [np.zeros((self._size, self._size), order="F")]
+            zeros = np.zeros((self._size, self._size), order="F")
+            self._panels = [zeros if held is None else np.array(held, order="F")]
+            return
         xp = namespace(block)
         ends = np.unique(np.linspace(0, self._size, PANELS + 1).astype(int)).tolist()
-        return [xp.zeros((b - a, b), **same_kind(block, xp.float64)) for a, b in pairwise(ends)]
+        kind = same_kind(block, xp.float64)
+        self._panels = [xp.zeros((b - a, b), **kind) for a, b in pairwise(ends)]
+        if held is not None:
+            for panel, (a, b) in zip(self._panels, pairwise(ends), strict=True):
+                panel += like(panel, held[a:b, :b])
 
     def update(self, X: Any, *, n_rows: int | None = None) -> Moments:
         """Add the rows of ``X``, ``n_rows`` at a time; returns the accumulator."""
@@ -218,7 +225,12 @@ class Moments:
         if expanded is None or expanded.shape[1] != n or expanded.dtype != block.dtype:
             expanded = xp.empty((self._size, n), **same_kind(block))
         expanded[0, :] = 1.0
-        expanded[1 : 1 + p, :] = (block - like(block, self._shift)).T
+        # in doubles: a shift that was rounded would be another
+        doubles = as_doubles(block)
+        centred = (doubles - like(doubles, self._shift)).T
+        if not isinstance(block, np.ndarray):
+            centred = xp.astype(centred, block.dtype, copy=False)
+        expanded[1 : 1 + p, :] = centred
         W = expanded[1 : 1 + p, :]
         scaled = 2.0**0.5 * W
         start = 1 + p
@@ -226,8 +238,8 @@ class Moments:
             _write_product(expanded[start : start + 1, :], W[i : i + 1, :], W[i : i + 1, :])
             _write_product(expanded[start + 1 : start + p - i, :], W[i, :], scaled[i + 1 :, :])
             start += p - i
-        if not self._panels:
-            self._panels = self._make_panels(block)
+        if not self._panels or not _beside(self._panels[0], block):
+            self._make_panels(block)
         for panel in self._panels:
             _add_product(panel, expanded)
         self.n_samples += n
@@ -262,12 +274,19 @@ class Moments:
         made = cls(state["shift"].size)
         made.n_samples, made._shift = int(state["n_samples"]), np.array(state["shift"])
         if made.n_samples:
-            made._panels = [np.asfortranarray(state["gram"])]
+            made._panels = [np.array(state["gram"], order="F")]  # a copy: it will be added to
         return made
 
     def __getstate__(self) -> dict[str, Any]:
         # what is sent between processes is numpy's
         return self.__dict__ | {"_panels": [self._whole()] if self._panels else []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # joblib's workers get large arrays that must not be written to; BLAS would not ask
+        self._panels = [
+            part if part.flags.writeable else np.array(part, order="F") for part in self._panels
+        ]
 
     def _whole(self) -> np.ndarray:
         """G as one array of numpy's, in Fortran order; what is above the diagonal is not looked at."""
@@ -300,9 +319,9 @@ class Moments:
         gram = self._whole()
         head = _mirrored(gram[: 1 + p, : 1 + p] / n)
         mean, covariance = head[1:, 0], head[1:, 1:] - np.outer(head[1:, 0], head[1:, 0])
-        fourth = _moved(gram, -mean, 1 + p, last=last)
-        if last:
+        if last:  # at once: what is left after an interrupted move is of no use
             self.n_samples, self._panels = 0, []
+        fourth = _moved(gram, -mean, 1 + p, last=last)
         fourth *= four / n
         _subtract_pairings(fourth, covariance, pairing)
         flat = _mirrored(fourth).T  # symmetric: rows where columns were
@@ -335,6 +354,14 @@ def _add_product(panel: Any, expanded: Any) -> None:
         return
     stop = panel.shape[1]
     panel += as_doubles(expanded[stop - panel.shape[0] : stop, :] @ expanded[:stop, :].T)
+
+
+def _beside(panel: Any, block: Any) -> bool:
+    """Whether two arrays are of one kind and in one place."""
+    if isinstance(panel, np.ndarray) or isinstance(block, np.ndarray):
+        return isinstance(panel, np.ndarray) and isinstance(block, np.ndarray)
+    same: bool = namespace(panel) is namespace(block) and panel.device == block.device
+    return same
 
 
 def _mirrored(low: np.ndarray) -> np.ndarray:

@@ -11,6 +11,8 @@ gradient is that of fixed weights,
 ``∂/∂u_j = 8 Σ_d W[d, j] / ‖κ₄(d)‖² · ( Σ_k W[d, k] (u_j · u_k)³ u_k − κ₄(d)(u_j, u_j, u_j, ·) )``,
 
 which needs no more of a tensor than its product with three vectors: O(n p) for each vector.
+L-BFGS is fast at first and may take thousands of steps to the end, where patterns nearly make one another
+up; so what is not too large is ended by Newton's method, in a few steps and to rounding (`polish`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import linear_sum_assignment, minimize
 from sklearn.exceptions import ConvergenceWarning
 
@@ -45,6 +48,8 @@ __all__ = [
     "joint_fit",
     "joint_search",
     "objective_and_gradient",
+    "polish",
+    "reduced_hessian",
     "removal_losses",
     "step_price",
 ]
@@ -56,6 +61,9 @@ TRY_STEPS = 100
 ROUNDS = 6
 # Multiplications that tries beyond the first may cost in all: seconds of one core.
 BUDGET = 5e9
+# Entries of all vectors together up to which a fit is ended by Newton's method, an equation for each;
+# and the gradient, about rounding, at which it ends.
+NEWTON_SIZE, NEWTON_TOL = 1000, 1e-12
 # Standard errors by which a search must do better than a start from other knowledge.
 TRUST = 2.0
 
@@ -181,11 +189,13 @@ def _solve_weights(
 ) -> np.ndarray:
     weights = np.zeros(mask.shape)
     for row, allowed, values in zip(weights, mask, coefficients, strict=True):
-        block = gram[np.ix_(allowed, allowed)]
-        # a touch of ridge: vectors that meet on the way must not make weights explode
-        ridge = 1e-10 * np.eye(len(block))
-        row[allowed] = np.linalg.solve(block + ridge, values[allowed])
+        row[allowed] = np.linalg.solve(_with_ridge(gram[np.ix_(allowed, allowed)]), values[allowed])
     return weights
+
+
+def _with_ridge(gram: np.ndarray) -> np.ndarray:
+    # only a touch: vectors that meet on the way must not make weights explode
+    return gram + 1e-10 * np.eye(len(gram))
 
 
 def objective_and_gradient(
@@ -214,7 +224,7 @@ def objective_and_gradient(
     weights = _solve_weights(cosines**4, coefficients, mask)
     objective, gradient = 0.0, np.zeros_like(vectors)
     for W, norm, values, image in zip(weights, norms, coefficients, images, strict=True):
-        objective += (norm - 2 * W @ values + W @ cosines**4 @ W) / norm
+        objective += (norm - W @ values) / norm  # with the ridge, whose minimum this is
         gradient += (vectors @ (W[:, None] * cosines**3) - image) * (8 * W / norm)
     return float(objective), gradient, weights
 
@@ -236,8 +246,7 @@ def descend(
         vectors = loose / lengths
         value, gradient, _ = objective_and_gradient(tensors, norms, vectors, mask)
         # through the normalisation: the part along the vector drops out
-        tangent = (gradient - vectors * np.einsum("ik,ik->k", vectors, gradient)) / lengths
-        return value, tangent.ravel()
+        return value, (_tangent(vectors, gradient) / lengths).ravel()
 
     found = minimize(
         evaluate,
@@ -259,6 +268,130 @@ def descend(
     return JointFit(vectors, weights, value, int(found.nit), reached, int(found.nfev))
 
 
+def reduced_hessian(
+    tensors: Sequence[TensorOperator],
+    norms: Sequence[float],
+    vectors: np.ndarray,
+    weights: np.ndarray,
+    mask: np.ndarray,
+) -> np.ndarray:
+    """Second derivatives of the objective at its best weights, in the unit vectors.
+
+    With c = u_i · u_j and sums over datasets, each divided by ‖κ₄‖², fixed weights have the blocks
+    ``8 W_i W_j (c³ I + 3 c² u_j u_iᵀ)`` and, for i = j, besides
+    ``−24 W_i (κ₄ − Σ_k W_k u_k^{⊗4})(u_i, u_i, ·, ·)``. That the weights follow takes ``C D⁻¹ Cᵀ`` off,
+    where C and D are the derivatives by a vector and a weight and by two weights.
+
+    Parameters
+    ----------
+    tensors : sequence of TensorOperator
+    norms : sequence of float
+        Their squared norms.
+    vectors : ndarray of shape (p, k)
+        Unit columns.
+    weights : ndarray of shape (n_datasets, k)
+        The best ones, as `objective_and_gradient` has them.
+    mask : ndarray of bool, shape (n_datasets, k)
+
+    Returns
+    -------
+    ndarray of shape (k p, k p)
+        Vector after vector. Along a vector itself nothing changes; there it is the identity.
+    """
+    p, k = vectors.shape
+    u, cosines = vectors.T, vectors.T @ vectors
+    each = np.arange(k)
+    hessian, followed = np.zeros((k, p, k, p)), np.zeros((k * p, k * p))
+    squares = np.einsum("ia,ib->iab", u, u)
+    for tensor, norm, W, allowed in zip(tensors, norms, weights, mask, strict=True):
+        pairs = np.outer(W, W) * (8 / norm)
+        hessian[:, np.arange(p), :, np.arange(p)] += pairs * cosines**3
+        hessian += np.einsum("ij,ja,ib->iajb", 3 * pairs * cosines**2, u, u)
+        left = tensor.apply(squares) - np.einsum("ij,jab->iab", W * cosines**2, squares)
+        hessian[each, :, each, :] -= left * (24 / norm * W)[:, None, None]
+        by_weight = np.einsum("ij,ja->iaj", W[:, None] * cosines**3, u)
+        by_weight[each, :, each] -= np.einsum("iab,ib->ia", left, u)
+        C = (8 / norm) * by_weight.reshape(k * p, k)[:, allowed]
+        D = (2 / norm) * _with_ridge((cosines**4)[np.ix_(allowed, allowed)])
+        followed += C @ np.linalg.solve(D, C.T)
+    tangent = np.eye(p) - squares
+    flat = hessian.reshape(k * p, k * p) - followed
+    seen = np.einsum("iab,ibm->iam", tangent, flat.reshape(k, p, k * p)).reshape(k * p, k * p)
+    seen = np.einsum("mib,iba->mia", seen.reshape(k * p, k, p), tangent).reshape(k, p, k, p)
+    seen[each, :, each, :] += squares
+    found = seen.reshape(k * p, k * p)
+    return (found + found.T) / 2
+
+
+def polish(
+    tensors: Sequence[TensorOperator],
+    fit: JointFit,
+    mask: np.ndarray,
+    *,
+    max_iter: int = 300,
+    tol: float = NEWTON_TOL,
+) -> JointFit:
+    """A fit taken to its minimum by Newton's method, damped where the objective would not fall.
+
+    Parameters
+    ----------
+    tensors : sequence of TensorOperator
+    fit : JointFit
+        Where to start.
+    mask : ndarray of bool, shape (n_datasets, k)
+    max_iter : int
+        Most steps.
+    tol : float
+        Largest entry of the gradient at which it ends; it also ends where no step helps.
+
+    Returns
+    -------
+    JointFit
+    """
+    norms = [tensor.squared_norm() for tensor in tensors]
+
+    def evaluate(vectors: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        value, gradient, weights = objective_and_gradient(tensors, norms, vectors, mask)
+        return value, _tangent(vectors, gradient), weights
+
+    vectors, shape = fit.vectors, fit.vectors.T.shape
+    value, gradient, weights = evaluate(vectors)
+    damping, steps, spent = 0.0, 0, 1
+    while steps < max_iter and np.abs(gradient).max() > tol:
+        hessian = reduced_hessian(tensors, norms, vectors, weights, mask)
+        most = float(np.abs(hessian).max())
+        while damping <= most:  # beyond it a step is as good as none
+            try:
+                factor = cho_factor(hessian + damping * np.eye(len(hessian)), check_finite=False)
+            except np.linalg.LinAlgError:
+                damping = max(10 * damping, 1e-9 * most)
+                continue
+            move = cho_solve(factor, gradient.T.ravel(), check_finite=False)
+            tried = vectors - move.reshape(shape).T
+            tried = tried / np.linalg.norm(tried, axis=0)
+            found = evaluate(tried)
+            spent += 1
+            # near the end rounding is all that the objective shows, and the gradient shows more
+            even = found[0] <= value + 1e-13 and np.abs(found[1]).max() < np.abs(gradient).max() / 2
+            if found[0] < value - 1e-13 or even:
+                break
+            damping = max(10 * damping, 1e-9 * most)
+        else:
+            break
+        vectors, (value, gradient, weights) = tried, found
+        damping = damping / 10 if damping > 1e-9 * most else 0.0
+        steps += 1
+    return JointFit(
+        *(vectors, weights, value, fit.n_iter + steps),
+        *(float(np.abs(gradient).max()), fit.n_evaluations + spent),
+    )
+
+
+def _tangent(vectors: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """What of a gradient is across each unit vector: along it nothing changes."""
+    return gradient - vectors * np.einsum("ik,ik->k", vectors, gradient)
+
+
 def joint_fit(
     tensors: Sequence[TensorOperator],
     start: np.ndarray,
@@ -269,9 +402,9 @@ def joint_fit(
 ) -> JointFit:
     """Refine vectors, and find weights, that explain several fourth cumulants at once.
 
-    L-BFGS over the vectors, each kept at unit length, with the weights solved exactly at every step. The
-    result is a local minimum near the start. Coordinates matter, since the objective is not invariant:
-    whiten first (`contrica.operators.Congruence`).
+    L-BFGS over the vectors, each kept at unit length, with the weights solved exactly at every step; then
+    `polish`, if p k is 1000 at most. The result is a local minimum near the start. Coordinates matter,
+    since the objective is not invariant: whiten first (`contrica.operators.Congruence`).
 
     Parameters
     ----------
@@ -282,9 +415,9 @@ def joint_fit(
     mask : ndarray of bool, shape (n_datasets, k)
         Which vector may have weight in which dataset.
     max_iter : int
-        Most steps.
+        Most steps, and again for the last part.
     tol : float
-        Largest entry of the gradient at which the search ends.
+        Largest entry of the gradient at which the search ends; the last part goes on to rounding.
 
     Returns
     -------
@@ -303,6 +436,8 @@ def joint_fit(
     check_scale("tol", tol)
     _refuse_nothing(tensors)
     fit = descend(tensors, start, mask, max_iter, tol)
+    if start.size <= NEWTON_SIZE:
+        fit = polish(tensors, fit, mask, max_iter=max_iter)
     if fit.n_iter >= max_iter and fit.gradient_norm > tol:
         warn_user(
             f"the joint fit stopped after max_iter={max_iter} steps with a gradient of "

@@ -73,10 +73,10 @@ def memory_budget(limit: int | float | str | None = None) -> int:
     else:
         number = None if isinstance(limit, bool) else float(limit)
     if number is None or not LEAST <= number < math.inf:
+        trouble = "is too little to work in" if number and number < LEAST else "is not known"
         raise ValueError(
-            f"memory_limit={limit!r} is not known, or too little to work in. Give a number of bytes or "
-            f'text such as "500MB" or "2GB", at least {readable_bytes(LEAST)}; or None, for a quarter of '
-            "what is free."
+            f'memory_limit={limit!r} {trouble}. Give a number of bytes or text such as "500MB" or '
+            f'"2GB", at least {readable_bytes(LEAST)}; left out, it is a quarter of what is free.'
         )
     return int(number)
 

@@ -423,7 +423,7 @@ def _lanczos_axes(
     """As `_leading_axes`, from products with the rows."""
     p = mean.size
     start = np.full(p, p**-0.5)  # the same for every fit
-    sparse = all(isinstance(X, Rows) and X.sparse for X in datasets)
+    sparse = all(isinstance(X, Rows) and X.sparse and X.at_hand for X in datasets)
     # one team for all products; where rows are dense, BLAS has threads of its own
     with team() if sparse else nullcontext(None) as threads:
 

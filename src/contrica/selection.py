@@ -136,7 +136,7 @@ def choose_by_significance(
         return search.choice(wanted)
 
 
-def searchable(n_features: int, n_datasets: int = 2) -> bool:
+def searchable(n_features: int, *, n_datasets: int = 2) -> bool:
     """Whether ten fits of two patterns for every dimension are affordable, fewer than any search needs.
 
     Of two datasets they are up to 18 dimensions.

@@ -190,13 +190,17 @@ class DataSums:
                     "a row for each of them and a column for each axis."
                 )
             width = self.basis.shape[1]
+        what = f"{width} variables" if self.basis is None else f"{width} axes"
+        advice = (
+            "Rows that are read in one pass only need a basis: pass basis=, axes of the variables to "
+            "work in, such as contrica.projection.common_basis gives of a part of the rows. Or fit what "
+            "can be read twice (a file, contrica.blocks.Blocks of a function), or raise memory_limit."
+        )
         check_memory(
             packed_bytes(width),
             memory_budget(self.memory_limit),
-            f"the fourth moments of {width} variables, which a single pass needs,",
-            "Rows that are read in one pass only need a basis: pass basis=, axes of the variables to "
-            "work in, such as contrica.projection.common_basis gives of a part of the rows. Or fit what "
-            "can be read twice (a file, contrica.blocks.Blocks of a function), or raise memory_limit.",
+            f"the fourth moments of {what}, which a single pass needs,",
+            advice if self.basis is None else "Give a basis of fewer axes, or raise memory_limit.",
         )
 
     def _begin(self, n_features: int) -> None:
@@ -218,17 +222,7 @@ class DataSums:
         """Add the rows of another, of the same variables and basis, to this one, which is returned."""
         if other.n_samples == 0:
             return self
-        if self.n_samples == 0 and self.basis is None:
-            self.basis = other.basis
-        mine, theirs = self.basis, other.basis
-        if (mine is None) != (theirs is None) or (
-            mine is not None and theirs is not None and not np.array_equal(mine, theirs)
-        ):
-            raise ValueError(
-                "cannot merge sums that were taken in different bases. Give all of them the same one."
-            )
-        self._check_room(other.n_features, "what is merged")
-        self._compare(other.columns, "what is merged")
+        self.basis = self.check_merge(other)
         self.columns = self.columns or other.columns
         if self._moments is None:
             self._begin(other.n_features)
@@ -241,6 +235,23 @@ class DataSums:
         self._keep(other._rows, keys)
         self.n_samples += other.n_samples
         return self
+
+    def check_merge(self, other: DataSums) -> np.ndarray | None:
+        """Refuse what `merge` would refuse; the basis that both would have comes back."""
+        mine, theirs = self.basis, other.basis
+        if other.n_samples == 0:
+            return mine
+        if self.n_samples == 0 and mine is None:
+            mine = theirs
+        if (mine is None) != (theirs is None) or (
+            mine is not None and theirs is not None and not np.array_equal(mine, theirs)
+        ):
+            raise ValueError(
+                "cannot merge sums that were taken in different bases. Give all of them the same one."
+            )
+        self._check_room(other.n_features, "what is merged")
+        self._compare(other.columns, "what is merged")
+        return mine
 
     def _smallest_keys(self, total: int, count: int) -> np.ndarray:
         """The ``count`` smallest of so many uniform numbers, in random order."""

@@ -406,10 +406,24 @@ class BaseContrastive(ContrastTransformer):
 
     fit.__doc__ = ContrastTransformer.fit.__doc__
 
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        if isinstance(X, Iterator):
+            raise ValueError(
+                "X is an iterator, which can be read once: after fit nothing would be left to transform. "
+                "Give what can be read again from its beginning, contrica.blocks.Blocks of a list or "
+                "of a function, or call fit, and then transform of other rows."
+            )
+        return super().fit_transform(X, y, **fit_params)
+
+    fit_transform.__doc__ = ContrastTransformer.fit_transform.__doc__
+
     def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
         budget = memory_budget(self.memory_limit)
         datasets = [on_device(part, self.device) for part in (X, *backgrounds)]
         self.basis_ = self._given_basis(X.shape[1])
+        if isinstance(self.n_pcs, Integral):  # known before anything is read
+            known = min(int(self.n_pcs), *datasets[0].shape)
+            self._foresee(known, sum(map(len, datasets)), budget)
         if self.basis_ is None:
             self.basis_ = common_basis(datasets, self.n_pcs, memory_limit=budget)
         n_rows = [len(part) for part in datasets]
@@ -438,9 +452,14 @@ class BaseContrastive(ContrastTransformer):
             seen = [on_device(part, None, self.dtype, origin) for part in whole]
             shares = [max(most * n // sum(n_rows), 2) for n in n_rows]
             logger.info("looking at a sample of %s rows", " and ".join(map(str, shares)))
+            # what is read anew for every pass is written out: that takes one
             surveyed = [
-                survey(part, taken, share, storage=storage, memory_limit=budget)
-                for part, share, storage in zip(seen, shares, storages, strict=True)
+                survey(
+                    *(part, taken, share),
+                    storage=storage if isinstance(data, np.ndarray) or data.at_hand else "auto",
+                    memory_limit=budget,
+                )
+                for data, part, share, storage in zip(datasets, seen, shares, storages, strict=True)
             ]
             found, rows = (list(each) for each in zip(*surveyed, strict=True))
         if self.dtype == "float32":  # rows were rounded about the origin
@@ -593,6 +612,7 @@ class BaseContrastive(ContrastTransformer):
     def _checked_block(self, own: DataSums, part: Any, name: str) -> DataSums | CheckedRows:
         """What `partial_fit` can add."""
         if isinstance(part, DataSums):
+            own.check_merge(part)
             return part
         rows = as_rows(part, name)
         if isinstance(rows, np.ndarray | Rows) and getattr(rows, "ndim", 2) == 2:

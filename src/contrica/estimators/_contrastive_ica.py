@@ -240,7 +240,7 @@ class ContrastiveICA(BaseContrastive):
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         # in the contrast subspace their covariances are enough
-        sure = self.solver == "auto" and not searchable(n_features, n_datasets)
+        sure = self.solver == "auto" and not searchable(n_features, n_datasets=n_datasets)
         return "matrix-free" if sure or self.solver == "subspace" else "auto"
 
     def _plain_ica(self, fore: Cumulants) -> Separation:
@@ -269,7 +269,7 @@ class ContrastiveICA(BaseContrastive):
 
         if self.solver == "subspace":
             return in_subspace(asked)
-        if self.solver == "auto" and not searchable(p, len(rows)):
+        if self.solver == "auto" and not searchable(p, n_datasets=len(rows)):
             return in_subspace(f"{p} dimensions are too many to search for a joint fit")
         norms = [part.fourth.squared_norm() for part in (fore, *backs)]
         if self.solver == "auto" and min(norms) == 0:
