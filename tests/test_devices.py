@@ -225,7 +225,7 @@ def test_what_is_not_there_is_said(pair, monkeypatch):
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         with pytest.raises(
-            ValueError, match=r"device='cuda' cannot be used.*device=None for the CPU"
+            ValueError, match=r"device='cuda' cannot be used.*Leave it out for the CPU"
         ):
             ContrastiveICA(2, device="cuda").fit(X, background=Y)
     with pytest.raises(ValueError, match="device='abacus' cannot be used"):

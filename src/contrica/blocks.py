@@ -544,7 +544,7 @@ def _stream(data: Iterable[Any], name: str) -> Rows:
         raise ValueError(
             f"{name} is an iterator, which can be read once, but its rows are needed several times. "
             "Give what can be read again from its beginning: contrica.blocks.Blocks of a list of them, "
-            "or of a function that starts anew. Or go through it, and pass each block by itself."
+            "or of a function that starts anew. Or pass its blocks one by one, to partial_fit for a fit."
         )
     shapes, columns = [], None
     for part in data:
@@ -779,7 +779,7 @@ def _mover(device: str, dtype: str) -> tuple[Callable[[Any], Any], float]:
             free = torch.cuda.mem_get_info(where)[0] if where.type == "cuda" else np.inf
         except (RuntimeError, AssertionError) as error:
             raise ValueError(
-                f"device={device!r} cannot be used: {shorten(str(error), 100)} Leave it out for the CPU; "
+                f"device={device!r} cannot be used ({shorten(str(error), 100)}). Leave it out for the CPU; "
                 '"cuda" needs a machine whose torch sees a GPU.'
             ) from error
         kind = getattr(torch, dtype)
