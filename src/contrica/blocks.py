@@ -779,8 +779,8 @@ def _mover(device: str, dtype: str) -> tuple[Callable[[Any], Any], float]:
             free = torch.cuda.mem_get_info(where)[0] if where.type == "cuda" else np.inf
         except (RuntimeError, AssertionError) as error:
             raise ValueError(
-                f"device={device!r} cannot be used ({shorten(str(error), 100)}). Leave it out for the CPU; "
-                '"cuda" needs a machine whose torch sees a GPU.'
+                f"device={device!r} cannot be used ({shorten(str(error), 100)}). Leave it out for the "
+                'CPU; "cuda" needs a machine whose torch sees a GPU.'
             ) from error
         kind = getattr(torch, dtype)
         return lambda block: torch.as_tensor(block).to(where, kind), free
