@@ -50,6 +50,16 @@ def fit(folder, *more, out="out"):
     )
 
 
+def test_a_scree_of_what_is_not_written_out_is_left_out_and_that_is_said(files, monkeypatch):
+    from contrica import cli
+
+    monkeypatch.setattr(cli, "fits_packed", lambda *_: False)
+    result = fit(files, *FIT)
+    assert result.exit_code == 0, result.output
+    assert "scree.png" not in os.listdir(files / "out")
+    assert "scree.png is left out: 5 dimensions are too many for it" in words(result)
+
+
 def test_fit_writes_its_files_and_prints_a_summary(files):
     result = fit(files, *FIT)
     assert result.exit_code == 0, result.output

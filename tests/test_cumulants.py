@@ -131,9 +131,8 @@ def test_merging_leaves_the_other_accumulator_alone_and_an_empty_one_changes_not
 def test_the_last_cumulants_take_the_memory_of_their_accumulator_and_leave_it_empty(shift, rng):
     X = rng.laplace(size=(50, 4))
     X -= X.mean(axis=0)
-    moments = (
-        Moments(4).update(X[:20] + shift).update(X[20:])
-    )  # with a shift the origin has to move
+    # with a shift the origin has to move
+    moments = Moments(4).update(X[:20] + shift).update(X[20:])
     kept = moments.cumulants("unbiased")
     held = moments._panels[0]
     last = moments.cumulants("unbiased", last=True)
@@ -263,5 +262,6 @@ def test_singles_after_doubles_are_summed_about_the_same_origin(rng):
     singles = X[200:].astype(np.float32)
     moments = BlockMoments(3).update(X[:200]).update(singles)
     expected = cumulants(np.vstack([X[:200], singles.astype(float)]))
+    # what rounding of the singles gives; about a rounded origin the mean would be off by 1e-8
     assert_allclose(moments.cumulants().covariance, expected.covariance, atol=1e-6)
     assert_allclose(moments.cumulants().mean, expected.mean, rtol=1e-9)

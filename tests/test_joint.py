@@ -122,9 +122,9 @@ def test_a_fit_follows_rounding_by_rounding_only(rng):
     Y = rng.laplace(size=(3000, 6)) @ A.T
     found = [
         ContrastiveICA(2, solver="joint", n_background=6, n_foreground=2, random_state=0)
-        .fit(X * unit_, background=Y * unit_)
+        .fit(X * scale, background=Y * scale)
         .components_
-        for unit_ in (1.0, 2.0**-0.5, 1 / 3)
+        for scale in (1.0, 2.0**-0.5, 1 / 3)
     ]
     assert_allclose(found[1], found[0], atol=1e-10)
     assert_allclose(found[2], found[0], atol=1e-10)

@@ -151,7 +151,7 @@ def test_dimensions_that_are_asked_for_are_foreseen_before_rows_are_read(rng, mo
         ContrastiveICA(1, n_pcs=800, memory_limit="50MB").fit(X, background=Y)
 
 
-def test_a_limit_is_too_little_or_not_known(rng):
+def test_a_limit_is_too_little_or_not_known():
     with pytest.raises(ValueError, match="'1MB' is too little to work in"):
         memory_budget("1MB")
     with pytest.raises(ValueError, match="'lots' is not known"):

@@ -324,6 +324,16 @@ def test_other_columns_are_refused_by_name(tmp_path, opener, frame, message):
         opener(tmp_path / "a.parquet")
 
 
+@pytest.mark.parametrize("opener", [open_rows, open_dask])
+def test_files_that_are_read_together_have_the_same_columns(tmp_path, opener):
+    table().to_parquet(tmp_path / "1.parquet")
+    table().rename(columns={"b": "z"}).to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(
+        ValueError, match=r"different columns: missing from .*2\.parquet: b; only in"
+    ):
+        opener(tmp_path)
+
+
 def test_integers_booleans_and_gaps_become_floats(tmp_path):
     frame = pd.DataFrame(
         {

@@ -520,10 +520,11 @@ def _write_fit(
     shown, *beneath = (_Sample(len(part.values)) for part in (fore, *backs))
     blocks = shown.of(_scores(model, fore))
     write_blocks(folder / "scores.csv", blocks, patterns, *_row_names(fore))
-    notes = []
-    if fits_packed(model.n_pcs_, memory_budget(model.memory_limit)):
+    notes, budget = [], memory_budget(model.memory_limit)
+    estimate: Any = model.cumulant
+    if fits_packed(model.n_pcs_, budget):
         first, *others = (
-            project_cumulants(part.values, model.basis_, model.cumulant)  # type: ignore[arg-type]
+            project_cumulants(part.values, model.basis_, estimate, memory_limit=budget)
             for part in (fore, *backs)
         )
         figure = plots.scree(scree(first, pooled(others)), _marked_ranks(model)).figure

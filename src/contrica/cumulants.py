@@ -190,16 +190,15 @@ class Moments:
         """Panels of the block's kind and where it is: zeros, or what was held elsewhere."""
         held = self._whole() if self._panels else None
         if isinstance(block, np.ndarray):
-            zeros = np.zeros((self._size, self._size), order="F")
-            self._panels = [zeros if held is None else np.array(held, order="F")]
-            return
-        xp = namespace(block)
-        ends = np.unique(np.linspace(0, self._size, PANELS + 1).astype(int)).tolist()
-        kind = same_kind(block, xp.float64)
-        self._panels = [xp.zeros((b - a, b), **kind) for a, b in pairwise(ends)]
-        if held is not None:
-            for panel, (a, b) in zip(self._panels, pairwise(ends), strict=True):
-                panel += like(panel, held[a:b, :b])
+            self._panels = [np.zeros((self._size, self._size), order="F")]
+        else:
+            xp = namespace(block)
+            ends = np.unique(np.linspace(0, self._size, PANELS + 1).astype(int)).tolist()
+            kind = same_kind(block, xp.float64)
+            self._panels = [xp.zeros((b - a, b), **kind) for a, b in pairwise(ends)]
+        for panel in self._panels if held is not None else ():
+            rows, stop = panel.shape
+            panel += like(panel, held[stop - rows : stop, :stop])
 
     def update(self, X: Any, *, n_rows: int | None = None) -> Moments:
         """Add the rows of ``X``, ``n_rows`` at a time; returns the accumulator."""

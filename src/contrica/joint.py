@@ -194,7 +194,8 @@ def _solve_weights(
 
 
 def _with_ridge(gram: np.ndarray) -> np.ndarray:
-    # only a touch: vectors that meet on the way must not make weights explode
+    # Only a touch: vectors that meet on the way must not make weights explode. The objective has the
+    # same, 1e-10 ‖W[d]‖² / ‖κ₄(d)‖², so that its gradient is exact.
     return gram + 1e-10 * np.eye(len(gram))
 
 
@@ -284,13 +285,10 @@ def reduced_hessian(
 
     Parameters
     ----------
-    tensors : sequence of TensorOperator
-    norms : sequence of float
-        Their squared norms.
-    vectors : ndarray of shape (p, k)
-        Unit columns.
+    tensors, norms, vectors
+        As of `objective_and_gradient`.
     weights : ndarray of shape (n_datasets, k)
-        The best ones, as `objective_and_gradient` has them.
+        The best ones, as that function has them.
     mask : ndarray of bool, shape (n_datasets, k)
 
     Returns

@@ -776,9 +776,8 @@ def _dask_parquet(where: str) -> Opened:
     types = _needed("pandas", "cluster runs", "cluster").api.types
     local = not _is_remote(where)
     if local:
-        _open_parquet(
-            where
-        )  # compares the columns of all files, which dask does when it is too late
+        # compares the columns of all files; dask would find a difference half-way through a fit
+        _open_parquet(where)
     source = [str(file.absolute()) for file in _parquet_files(where)] if local else where
     with _reading(where, "parquet files"):
         frame = frames.read_parquet(source)
