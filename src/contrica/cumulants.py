@@ -196,9 +196,10 @@ class Moments:
             ends = np.unique(np.linspace(0, self._size, PANELS + 1).astype(int)).tolist()
             kind = same_kind(block, xp.float64)
             self._panels = [xp.zeros((b - a, b), **kind) for a, b in pairwise(ends)]
-        for panel in self._panels if held is not None else ():
-            rows, stop = panel.shape
-            panel += like(panel, held[stop - rows : stop, :stop])
+        if held is not None:
+            for panel in self._panels:
+                rows, stop = panel.shape
+                panel += like(panel, held[stop - rows : stop, :stop])
 
     def update(self, X: Any, *, n_rows: int | None = None) -> Moments:
         """Add the rows of ``X``, ``n_rows`` at a time; returns the accumulator."""
