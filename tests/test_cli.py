@@ -590,7 +590,20 @@ def test_missing_values_in_files_read_by_block_are_named(files):
         result = run(*call)
         assert result.exit_code == 2, result.output
         assert "NaN" in result.output
+    assert "row 8 has no scores" in result.output
     assert not (files / "o.csv").exists()
+
+
+def test_the_row_that_cannot_be_scored_is_counted_from_the_first_of_the_file(files, monkeypatch):
+    fore, back = stored(files, "npy")
+    assert run("fit", fore, "--background", back, "--out", files / "out", *FIT).exit_code == 0
+    rows = np.load(fore)
+    rows[207, 2], rows[250, 0] = np.inf, np.nan
+    np.save(fore, rows)
+    monkeypatch.setattr("contrica.blocks.block_rows", lambda *_: 100)
+    result = run("transform", files / "out" / "model.npz", fore, "--out", files / "o.csv")
+    assert result.exit_code == 2, result.output
+    assert "row 208 has no scores" in result.output
 
 
 def test_a_scatter_of_many_rows_shows_some_and_says_so(files, monkeypatch):

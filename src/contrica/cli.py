@@ -451,24 +451,32 @@ def _marked_ranks(model: ContrastiveICA | ProportionalContrastiveICA) -> Ranks |
     return None if choice is None else Ranks(choice.n_background, choice.n_foreground)
 
 
+def _scored(block: Any, model: Any) -> np.ndarray:
+    """Scores of a block's rows; NaN for rows that hold one, if any does."""
+    with np.errstate(invalid="ignore"):
+        usable = np.isfinite(block @ np.ones(block.shape[1]))
+    if usable.all():
+        return model.transform(block)
+    return np.where(usable[:, np.newaxis], 0.0, np.full(len(model.components_), np.nan))
+
+
 def _scores(model: Any, data: _Data) -> Iterator[np.ndarray]:
     """Scores of the rows, block by block: those of a table at once, shared ones by the workers."""
-    if isinstance(data.values, np.ndarray):
-        yield model.transform(data.values)
-        return
-    blocks: Iterator[np.ndarray]
-    if data.shared is None:
-        blocks = (model.transform(piece) for piece in data.values.pieces())
-    else:
+    blocks: Iterable[np.ndarray]
+    if data.shared is not None:
         sizes = (data.shared.chunks[0], (len(model.components_),))
         scores = data.shared.map_blocks(
-            model.transform, chunks=sizes, dtype=np.float64, meta=np.empty((0, 0))
+            _scored, model, chunks=sizes, dtype=np.float64, meta=np.empty((0, 0))
         )
         blocks = computed(scores.to_delayed().ravel())
+    else:
+        pieces = [data.values] if isinstance(data.values, np.ndarray) else data.values.pieces()
+        blocks = (_scored(piece, model) for piece in pieces)
     start = 0
     for block in blocks:
         bad = ~np.isfinite(block).all(axis=1)
         if bad.any():
+            # a block knows its own rows only
             raise ValueError(
                 f"row {start + int(bad.argmax()) + 1} has no scores: it contains NaN or infinity. Fill "
                 "missing values in, or leave such rows out."
