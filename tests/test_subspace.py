@@ -221,7 +221,7 @@ def test_packs_of_rows_are_dealt_as_rows_are(n, m, monkeypatch):
         monkeypatch.setattr(subspace, "PACKS", 300)
         deals = list(subspace._deals(stacked, 1000, np.random.default_rng(2)))
         whole = rows.T @ rows
-        chances.append([subspace._largest_ratio(fore, back, m) - 1 for fore, back in deals])
+        chances.append([subspace._largest_ratio(*deal, 0.0) - 1 for deal in deals])
         for fore, back in deals[:5]:
             assert_allclose(n * fore + m * back, whole, rtol=0.1, atol=50)
     packs, single = np.array(chances)
@@ -238,9 +238,22 @@ def test_no_contrast_is_found_whatever_the_sizes(n, m, p):
     assert np.sum(np.array(found) > 0) <= 2
 
 
+@pytest.mark.parametrize("strength", [1.0, 5.0, 25.0])
+def test_a_strong_pattern_among_many_variables_is_one_pattern(strength):
+    """However much of the variance it takes: the noise around it is what it was."""
+    counts = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, Y = rng.uniform(-1, 1, (2, 400, 80))
+        X += strength * rng.choice([-1.0, 1.0], (400, 1)) * (np.arange(80) < 10)
+        counts.append(choose_dimension(X, Y, rng=rng, n_permutations=50))
+    assert counts == [1] * 5
+
+
 def test_the_largest_ratio_is_the_first_of_all(rng):
     fore, back = np.cov(rng.laplace(size=(50, 4)).T), np.cov(rng.laplace(size=(60, 4)).T)
-    assert_allclose(subspace._largest_ratio(fore, back, 60), contrast_axes(fore, back, 60)[0][0])
+    floor = subspace._floor(fore, back, 60)
+    assert_allclose(subspace._largest_ratio(fore, back, floor), contrast_axes(fore, back, 60)[0][0])
 
 
 @pytest.mark.parametrize(

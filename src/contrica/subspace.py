@@ -137,9 +137,12 @@ def choose_dimension(
     p = X.shape[1]
     price = min(n, m) * p**2 + 20 * p**3  # of a deal: products of the rows dealt, eigenvalues
     n_deals = int(np.clip(DEALING // price, min(FEWEST_DEALS, n_permutations), n_permutations))
-    largest = [_largest_ratio(fore, back, m) for fore, back in _deals(rows, n_deals, rng)]
-    fore, back = (rows.products(part) for part in (np.arange(n), np.arange(n, n + m)))
-    ratios = contrast_axes(fore / n, back / m, m)[0]
+    fore, back = rows.products(np.arange(n)) / n, rows.products(np.arange(n, n + m)) / m
+    ratios = contrast_axes(fore, back, m)[0]
+    # One floor for all: what is in the foreground alone is in every deal's background too, and a floor
+    # that rose with it would make the ratios of the deals too small.
+    floor = _floor(fore, back, m)
+    largest = [_largest_ratio(*deal, floor) for deal in _deals(rows, n_deals, rng)]
     chance, spread = np.mean(largest), np.std(largest, ddof=1)
     surely, perhaps = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
     if surely == perhaps:
@@ -150,11 +153,11 @@ def choose_dimension(
     return int(counts[np.argmax(around[counts] / around[counts + 1])])
 
 
-def _largest_ratio(fore: np.ndarray, back: np.ndarray, n_background_samples: int) -> float:
+def _largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
     """First of the ratios of `contrast_axes`, and no other: a thousand deals ask for it."""
     p = len(fore)
     damped = back.copy()
-    damped.flat[:: p + 1] += _floor(fore, back, n_background_samples)
+    damped.flat[:: p + 1] += floor
     # LAPACK itself: around it scipy's checks take as long as the answer
     values, *_, info = dsygvx(fore.T, damped.T, jobz="N", range="I", il=p, iu=p, overwrite_b=1)
     if info:
