@@ -720,6 +720,19 @@ def test_an_excessive_rank_warns_by_statement(design, solver):
         )
 
 
+def test_ranks_that_take_long_to_find_are_announced(design, monkeypatch):
+    for module in ("projection", "cumulants"):
+        monkeypatch.setattr(f"contrica.{module}.fits_packed", lambda *_: False)
+    X, Y = design.foreground, design.background
+    options = {"n_pcs": None, "solver": "paper", "random_state": 0}
+    with pytest.warns(PatternWarning, match="6 dimensions.* Set n_background and n_foreground, or"):
+        ContrastiveICA(2, **options, n_background=3).fit(X, background=Y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ContrastiveICA(2, **options, n_background=3, n_foreground=2).fit(X, background=Y)
+    assert not [each for each in caught if "take long" in str(each.message)]
+
+
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 @pytest.mark.parametrize(
     "options",

@@ -29,7 +29,7 @@ from contrica.cumulants import Cumulants, Storage, cumulants, packed_bytes
 from contrica.decompositions import Decomposition, htd
 from contrica.estimators._background import Background
 from contrica.memory import check_memory, memory_budget
-from contrica.operators import relative_norm
+from contrica.operators import PackedTensor, relative_norm
 from contrica.projection import (
     CUMULANTS,
     basis_of_cumulants,
@@ -743,6 +743,15 @@ class BaseContrastive(ContrastTransformer):
     def _choose_ranks(self, fore: Cumulants, back: Cumulants | None) -> Ranks:
         logger.info("choosing ranks")
         r, l = self._given_ranks(fore.n_features)  # noqa: E741
+        sought = l is None or (r is None and back is not None)
+        if sought and not isinstance(fore.fourth, PackedTensor):
+            names = "n_foreground" if back is None else "n_background and n_foreground"
+            warn_user(
+                f"ranks are chosen from eigenvalues of fourth cumulants in {fore.n_features} dimensions, "
+                "too many to write them out, and such eigenvalues take long to find. "
+                f"Set {names}, or lower n_pcs.",
+                PatternWarning,
+            )
         ranks = choose_ranks(fore, back, l, r)
         self.n_background_, self.n_foreground_ = ranks
         logger.info("separating patterns, r = %d and l = %d", *ranks)
