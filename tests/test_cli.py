@@ -659,6 +659,20 @@ def test_the_workers_of_a_cluster_read_the_rows(files, kind, cluster):
     assert "cannot share. Write the rows as parquet or zarr" in words(refused)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "zarr"])
+def test_a_row_that_workers_cannot_score_is_counted_from_the_first_of_all(files, kind, cluster):
+    assert fit(files, *FIT).exit_code == 0
+    frame = pd.read_csv(files / "fore.csv", index_col=0)
+    frame.iloc[271, 1] = np.nan
+    path = STORES[kind](frame, files)
+    there = ("--scheduler", cluster.scheduler_address)
+    call = ("transform", files / "out" / "model.npz", path, "--out", files / "o.csv", *there)
+    result = run(*call)
+    assert result.exit_code == 2, result.output
+    assert "row 272 has no scores" in words(result)
+    assert not (files / "o.csv").exists()
+
+
 def test_a_scheduler_that_does_not_answer_is_one_sentence(files, monkeypatch):
     import contrica.cli
 

@@ -238,16 +238,32 @@ def test_no_contrast_is_found_whatever_the_sizes(n, m, p):
     assert np.sum(np.array(found) > 0) <= 2
 
 
-@pytest.mark.parametrize("strength", [1.0, 5.0, 25.0])
-def test_a_strong_pattern_among_many_variables_is_one_pattern(strength):
+@pytest.mark.parametrize("strength", [5.0, 25.0])
+@pytest.mark.parametrize(("n", "m"), [(400, 400), (600, 150), (100, 400), (150, 60)])
+def test_a_strong_pattern_among_many_variables_is_one_pattern(strength, n, m):
     """However much of the variance it takes: the noise around it is what it was."""
     counts = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        X, Y = rng.uniform(-1, 1, (2, 400, 80))
-        X += strength * rng.choice([-1.0, 1.0], (400, 1)) * (np.arange(80) < 10)
+        X, Y = rng.uniform(-1, 1, (n, 80)), rng.uniform(-1, 1, (m, 80))
+        X += strength * rng.choice([-1.0, 1.0], (n, 1)) * (np.arange(80) < 10)
         counts.append(choose_dimension(X, Y, rng=rng, n_permutations=50))
     assert counts == [1] * 5
+
+
+@pytest.mark.parametrize(("n", "m", "wild"), [(4000, 4, 1e9), (2000, 8, 1e9)])
+def test_a_wild_row_dealt_to_few_others_leaves_the_count(n, m, wild):
+    """Its rounding errors are larger there than anywhere in the data."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((n, 10)), rng.standard_normal((m, 10))
+    X[0] *= wild
+    assert choose_dimension(X, Y, rng=np.random.default_rng(0)) == 1
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_a_background_that_does_not_vary_leaves_all_directions_of_the_foreground(rng, offset):
+    X = rng.standard_cauchy((50, 12)) @ rng.standard_normal((12, 30))
+    assert choose_dimension(X, np.full((50, 30), offset), rng=rng) == 12
 
 
 def test_the_largest_ratio_is_the_first_of_all(rng):

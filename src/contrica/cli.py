@@ -453,8 +453,9 @@ def _marked_ranks(model: ContrastiveICA | ProportionalContrastiveICA) -> Ranks |
 
 def _scored(block: Any, model: Any) -> np.ndarray:
     """Scores of a block's rows; NaN for rows that hold one, if any does."""
+    width = block.shape[1]
     with np.errstate(invalid="ignore"):
-        usable = np.isfinite(block @ np.ones(block.shape[1]))
+        usable = np.isfinite(block @ np.full(width, 1 / width))  # a mean, which does not overflow
     if usable.all():
         return model.transform(block)
     return np.where(usable[:, np.newaxis], 0.0, np.full(len(model.components_), np.nan))

@@ -61,11 +61,15 @@ class SubspaceFit(NamedTuple):
     n_iter: int
 
 
+def _rounding(covariance: np.ndarray) -> float:
+    """What eigenvalues of a covariance are wrong by."""
+    return float(len(covariance) * np.finfo(float).eps * covariance.trace())
+
+
 def _floor(fore: np.ndarray, back: np.ndarray, n_background_samples: int) -> float:
     """``tr(Σ_y) / m``: the mean variance times p/m, the size of the sampling error of Σ_y."""
     # a background that does not vary, to rounding, leaves the order to the foreground
-    rounding = len(fore) * np.finfo(float).eps * fore.trace()
-    return float(max(back.trace() / n_background_samples, rounding))
+    return max(float(back.trace()) / n_background_samples, _rounding(fore))
 
 
 def contrast_axes(
@@ -117,6 +121,11 @@ def choose_dimension(
     one donor, make the count too large. Many rows are put into a thousand packs or more at random, and
     packs are dealt.
 
+    All deals share the ρ of the data (`contrast_axes`). Where the foreground varies more in most
+    directions, and there are not many more background rows than variables, the largest ratio of a deal is
+    then hardly smaller than those of the data, and only the strongest directions are counted. Where the
+    background does not vary at all, there is nothing to deal: directions in which X does are counted.
+
     Parameters
     ----------
     X : ndarray of shape (n, p)
@@ -142,6 +151,8 @@ def choose_dimension(
     # One floor for all: what is in the foreground alone is in every deal's background too, and a floor
     # that rose with it would make the ratios of the deals too small.
     floor = _floor(fore, back, m)
+    if back.trace() <= _rounding(fore):
+        return int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
     largest = [_largest_ratio(*deal, floor) for deal in _deals(rows, n_deals, rng)]
     chance, spread = np.mean(largest), np.std(largest, ddof=1)
     surely, perhaps = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
@@ -157,7 +168,8 @@ def _largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
     """First of the ratios of `contrast_axes`, and no other: a thousand deals ask for it."""
     p = len(fore)
     damped = back.copy()
-    damped.flat[:: p + 1] += floor
+    # an outlying row that was dealt to few others makes rounding larger than in the data
+    damped.flat[:: p + 1] += max(floor, _rounding(back))
     # LAPACK itself: around it scipy's checks take as long as the answer
     values, *_, info = dsygvx(fore.T, damped.T, jobz="N", range="I", il=p, iu=p, overwrite_b=1)
     if info:
