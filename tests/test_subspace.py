@@ -190,7 +190,7 @@ def test_the_dimension_does_not_hang_on_the_deals(strength):
 
 def test_the_count_stops_at_the_widest_gap_of_what_is_in_doubt(monkeypatch):
     """Chance is 1 with a spread of 0.1: above 1.4 a direction counts, below 1.2 it does not."""
-    X = np.zeros((10, 5))
+    X = np.random.default_rng(0).random((10, 5))  # ratios and what chance gives are put in below
     for ratios, expected in (
         ([9.0, 8.0, 1.1, 1.0, 0.5], 2),
         ([9.0, 1.35, 1.3, 1.05, 0.5], 1),
