@@ -4,7 +4,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: demo test lint types unit bench clean
+# The build of torch that `make torch` installs; others work too.
+TORCH ?= torch==2.13.0
+# What hangs on rounding most, and ways of rounding: kernels of OpenBLAS that every x86-64 with AVX2 runs
+# (others ignore them), and threads.
+SENSITIVE := $(addprefix tests/test_,joint.py sums.py selection.py subspace.py auto.py blocks.py documents.py)
+WAYS := Nehalem-1 Sandybridge-2 Haswell-1 Haswell-2
+
+.PHONY: demo test lint types unit kernels torch oldest bench clean
 
 demo: $(STAMP)-cli
 	$(BIN)/contrica demo --out demo --overwrite
@@ -23,6 +30,23 @@ unit: $(STAMP)-test
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing'
 	$(BIN)/python -m pytest -m timing tests
 
+kernels: $(addprefix kernel-,$(WAYS))
+
+kernel-%: $(STAMP)-test
+	OPENBLAS_CORETYPE=$(word 1,$(subst -, ,$*)) OPENBLAS_NUM_THREADS=$(word 2,$(subst -, ,$*)) \
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing and not slow' -q $(SENSITIVE)
+
+torch: $(STAMP)-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' || \
+	echo 'torch could not be installed: its tests skip'
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/test_devices.py tests/test_blocks.py tests/test_sums.py
+
+# The suite with the oldest versions that pyproject.toml allows; their own warnings are not ours.
+oldest:
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c tests/oldest.txt --editable '.[test]'
+	.venv-oldest/bin/python -m pytest --numprocesses auto --dist worksteal -m 'not timing' -o filterwarnings=default
+
 bench: $(STAMP)-test
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/memory.py --limits 200
@@ -30,6 +54,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/recovery_paper_solver.py
 	$(BIN)/python benchmarks/proportionality.py
 	$(BIN)/python benchmarks/seed_agreement.py
+	$(BIN)/python benchmarks/rounding.py
 	$(BIN)/python benchmarks/accuracy.py --quick
 
 # An unfinished installation leaves no stamp, so the next call repeats it.
@@ -39,4 +64,4 @@ $(STAMP)-%: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

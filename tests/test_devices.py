@@ -27,9 +27,15 @@ def strict(X):
     return pytest.importorskip("array_api_strict").asarray(X)
 
 
+def _torch():
+    """The module, with what its tensors need, or a skip."""
+    pytest.importorskip("array_api_compat")
+    return pytest.importorskip("torch")
+
+
 def torch_on(device):
     def make(X):
-        torch = pytest.importorskip("torch")
+        torch = _torch()
         if device == "cuda" and not torch.cuda.is_available():
             pytest.skip("torch sees no GPU")
         return torch.as_tensor(X).to(device)
@@ -121,7 +127,7 @@ def test_a_fit_of_tensors_is_that_of_arrays(method, make, pair):
 
 
 def test_tensors_of_single_precision_and_of_whole_numbers(pair):
-    torch = pytest.importorskip("torch")
+    torch = _torch()
     X, Y = (np.round(part) for part in pair)
     expected = ContrastiveICA(1, random_state=0).fit(X, background=Y)
     for dtype in (torch.float32, torch.int16):
@@ -135,7 +141,7 @@ def test_tensors_of_single_precision_and_of_whole_numbers(pair):
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("share", [0.5, 0.0], ids=["held there", "moved block by block"])
 def test_numpy_rows_are_moved_to_a_device(device, share, pair, monkeypatch):
-    torch = pytest.importorskip("torch")
+    torch = _torch()
     pytest.importorskip("array_api_compat")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
@@ -153,7 +159,7 @@ def test_numpy_rows_are_moved_to_a_device(device, share, pair, monkeypatch):
 @pytest.mark.parametrize("device", [None, "cpu:0", "cuda"])
 def test_single_precision_keeps_four_digits(device, pair):
     if device is not None:
-        torch = pytest.importorskip("torch")
+        torch = _torch()
         if device == "cuda" and not torch.cuda.is_available():
             pytest.skip("torch sees no GPU")
     X, Y = pair
@@ -168,6 +174,8 @@ def test_single_precision_keeps_four_digits(device, pair):
 
 @pytest.mark.parametrize("device", [None, "cpu:0"])
 def test_single_precision_does_not_mind_a_large_mean(device, pair):
+    if device is not None:
+        _torch()
     X, Y = (part + 1e6 for part in pair)
     expected = ContrastiveICA(2, random_state=0).fit(X, background=Y)
     model = ContrastiveICA(2, random_state=0, device=device, dtype="float32").fit(X, background=Y)
@@ -222,7 +230,7 @@ def test_what_is_not_there_is_said(pair, monkeypatch):
     X, Y = pair
     with pytest.raises(ValueError, match="dtype='half'"):
         ContrastiveICA(2, dtype="half").fit(X, background=Y)
-    torch = pytest.importorskip("torch")
+    torch = _torch()
     if not torch.cuda.is_available():
         with pytest.raises(
             ValueError, match=r"device='cuda' cannot be used.*Leave it out for the CPU"

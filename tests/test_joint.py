@@ -41,13 +41,15 @@ def draw(p, r, l, seed):  # noqa: E741 - the paper's ℓ
 
 
 def naive_objective(tensors, vectors, mask):
-    """Dense tensors, weights by least squares over their entries."""
+    """Dense tensors, weights by least squares over their entries and the ridge's."""
     p, total = vectors.shape[0], 0.0
     for tensor, allowed in zip(tensors, mask, strict=True):
         terms = [naive.rank_one_sum([1.0], u[:, None]).ravel() for u in vectors.T[allowed]]
         dense = naive.rank_one_sum(tensor.weights, tensor.vectors).ravel()
-        fitted = np.linalg.lstsq(np.array(terms).T, dense, rcond=None)[0]
-        rest = dense - np.array(terms).T @ fitted
+        design = np.vstack([np.array(terms).T, joint.RIDGE**0.5 * np.eye(len(terms))])
+        padded = np.concatenate([dense, np.zeros(len(terms))])
+        fitted = np.linalg.lstsq(design, padded, rcond=None)[0]
+        rest = padded - design @ fitted
         total += rest @ rest / (dense @ dense)
     assert dense.size == p**4
     return total
@@ -132,7 +134,8 @@ def test_a_fit_follows_rounding_by_rounding_only(rng):
 
 def test_weights_are_exact_where_the_vectors_are():
     vectors, weights, tensors, mask = draw(5, 4, 3, 2)
-    assert_allclose(fit_weights(tensors, vectors, mask), weights, atol=1e-8)
+    # the ridge takes a millionth off, more where vectors are near one another
+    assert_allclose(fit_weights(tensors, vectors, mask), weights, rtol=1e-5)
 
 
 def test_losses_are_what_removal_costs(rng):
@@ -146,7 +149,8 @@ def test_losses_are_what_removal_costs(rng):
         fewer = mask.copy()
         fewer[dataset, position] = False
         without = objective_and_gradient(tensors, norms, vectors, fewer)[0]
-        assert_allclose(losses[dataset, position], without - whole, rtol=1e-6, atol=1e-9)
+        # but for the ridge, a millionth of the weights' squares
+        assert_allclose(losses[dataset, position], without - whole, rtol=1e-5, atol=1e-9)
     assert np.all(losses[~mask] == 0)
 
 
@@ -155,7 +159,7 @@ def test_a_fit_near_the_truth_finds_it(p, r, l, rng):  # noqa: E741
     vectors, weights, tensors, mask = draw(p, r, l, 0)
     start = vectors + 0.1 * rng.standard_normal(vectors.shape) / np.sqrt(p)
     fit = joint_fit(tensors, start, mask, max_iter=2000, tol=1e-9)
-    assert fit.objective < 1e-9
+    assert fit.objective < 1e-5  # the ridge
     assert_allclose(np.abs(np.sum(fit.vectors * vectors, axis=0)), 1, atol=1e-6)
     assert_allclose(fit.weights, weights, atol=1e-3)
     assert np.all(fit.weights[~mask] == 0)
@@ -167,7 +171,7 @@ def test_vectors_in_the_wrong_role_are_put_right():
     wrong = vectors[:, ::-1]
     assert joint_fit(tensors, wrong, mask).objective > 1e-3
     found = joint_search(tensors, [wrong], mask)
-    assert found.objective < 1e-8
+    assert found.objective < 1e-5  # the ridge
     assert pattern_similarity(found.vectors[:, 3:], vectors[:, 3:]) > 1 - 1e-5
     assert found.weights[1, 3:].tolist() == [0, 0, 0]
 
@@ -177,13 +181,13 @@ def test_a_vector_found_twice_is_swapped_for_the_missing_one():
     twice = vectors.copy()
     twice[:, 5] = unit(vectors[:, 4:5] + 0.01)[:, 0]
     found = joint_search(tensors, [twice], mask)
-    assert found.objective < 1e-8
+    assert found.objective < 1e-5  # the ridge
 
 
 def test_swaps_leave_minima_that_new_roles_do_not(monkeypatch):
     _, _, tensors, mask = draw(6, 3, 3, 0)
     start = np.random.default_rng(0).standard_normal((6, 6))
-    assert joint_search(tensors, [start], mask).objective < 1e-8
+    assert joint_search(tensors, [start], mask).objective < 1e-5  # the ridge
     monkeypatch.setattr(joint, "ROUNDS", 0)
     assert joint_search(tensors, [start], mask).objective > 1e-3
 
@@ -206,7 +210,8 @@ def test_one_dataset_with_all_weights_is_ica(rng):
     assert_allclose(np.abs(np.sum(fit.vectors * vectors, axis=0)), 1, atol=1e-5)
 
 
-def test_non_convergence_is_told_with_both_tolerances(rng):
+def test_non_convergence_is_told_with_both_tolerances(rng, monkeypatch):
+    monkeypatch.setattr(joint, "NEWTON_SIZE", 0)  # as of fits that are too large for it
     _, _, tensors, mask = draw(5, 4, 3, 0)
     with pytest.warns(ConvergenceWarning, match=r"max_iter=2 steps .* tol=1e-06 was asked"):
         joint_fit(tensors, rng.standard_normal((5, 7)), mask, max_iter=2)
@@ -218,6 +223,7 @@ def test_a_zero_tensor_is_refused():
         joint_fit(tensors, np.eye(3)[:, :1], np.ones((1, 1), dtype=bool))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orthonormal", [True, False])
 def test_joint_patterns_are_far_nearer_to_the_truth_than_algorithm_2(orthonormal):
     """The paper's design; ten draws, medians."""
@@ -300,15 +306,28 @@ def test_a_trusted_start_is_left_for_a_minimum_that_is_surely_lower(score, left)
     assert pattern_similarity(found.vectors, expected.vectors) > 0.999
 
 
-def test_a_descent_says_nothing_of_convergence_and_is_the_fit_otherwise(rng):
-    _, _, tensors, mask = draw(5, 4, 3, 0)
-    start = rng.standard_normal((5, 7))
+def test_a_descent_says_nothing_of_convergence_and_leads_to_the_fit(rng):
+    vectors, _, tensors, mask = draw(5, 4, 3, 0)
+    start = vectors + 0.1 * rng.standard_normal((5, 7))
     short = descend(tensors, start, mask, 2, 1e-6)
     assert short.gradient_norm > 1e-6
     assert 2 <= short.n_evaluations <= 6
-    with pytest.warns(ConvergenceWarning):
-        fit = joint_fit(tensors, start, mask, max_iter=2)
-    assert np.array_equal(fit.vectors, short.vectors)
+    longer = descend(tensors, start, mask, 500, 1e-9)
+    assert longer.gradient_norm < 1e-5 < short.gradient_norm
+    assert longer.objective < short.objective
+    # to the same minimum as with Newton's method
+    assert_allclose(joint_fit(tensors, start, mask).objective, longer.objective, atol=1e-9)
+
+
+def test_vectors_do_not_run_together_with_weights_that_cancel():
+    """Two vectors for one derivative of a rank-one term: no minimum without a ridge."""
+    u, v = np.eye(3)[:2]
+    term = sum(naive.rank_one_sum([s], unit((u + s * 1e-3 * v)[:, None])) for s in (1.0, -1.0))
+    tensor = as_operator(naive.rank_one_sum([1.0], np.eye(3)[:, 2:]) + term / np.linalg.norm(term))
+    start = np.random.default_rng(0).standard_normal((3, 3))
+    fit = joint_fit([tensor], start, np.ones((1, 3), dtype=bool))
+    assert fit.gradient_norm < 1e-10
+    assert np.abs(fit.weights).max() < 50
 
 
 def test_the_estimator_takes_the_solver_by_name():

@@ -29,6 +29,7 @@ def choose(data, **options):
     return choose_by_significance(*posed(data), rng=np.random.default_rng(0), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "sources"),
     [(6, "exponential"), (6, "mixed"), (6, "laplace"), (8, "exponential")],
@@ -144,6 +145,25 @@ def test_a_pattern_no_larger_in_the_foreground_is_none_of_it():
 
 
 @pytest.mark.parametrize(
+    ("scores", "rejected", "told"),
+    [
+        ([[9, 20], [9, 0]], 0.0, []),
+        ([[9, 3.5], [9, 0]], 0.0, ["the weakest pattern has a score of 3.50 and needs 3.39"]),
+        ([[9, 20], [9, 0]], 3.3, ["a pattern with a score of 3.30 was left out, 3.39 is needed"]),
+        (
+            [[9, 20], [9, 3.0]],
+            0.0,
+            ["a pattern has a score of 3.00 in a background, from 3.10 on it is shared"],
+        ),
+    ],
+)
+def test_what_is_near_a_tie_is_told(scores, rejected, told):
+    search = ended_with(scores)
+    search.rejected = rejected
+    assert list(search.choice(None).near_ties) == told
+
+
+@pytest.mark.parametrize(
     ("asked", "p", "expected"),
     [
         ((5, 4), 5, (5, 4)),
@@ -165,8 +185,8 @@ def test_a_spent_budget_still_gives_an_answer(example, monkeypatch):
     _, problem, groups, start, _ = example
     monkeypatch.setattr(selection, "BUDGET", 0.0)
     tried = []
-    whole = selection.descend
-    monkeypatch.setattr(selection, "descend", lambda *a: tried.append(1) or whole(*a))
+    whole = selection.converge
+    monkeypatch.setattr(selection, "converge", lambda *a: tried.append(1) or whole(*a))
     hasty = choose_by_significance(problem, groups, start, rng=np.random.default_rng(0))
     assert 1 <= len(tried) <= 6
     assert 1 <= hasty.n_background + hasty.n_foreground <= sum(start)

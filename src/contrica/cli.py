@@ -438,7 +438,7 @@ def _print_fit(
     lines = [*notes, _sizes(model)]
     if isinstance(model, ContrastiveICA):
         said = model.summary().splitlines()
-        lines += [line for line in said if line.startswith(("solver:", "doubt:"))]
+        lines += [line for line in said if line.startswith(("solver:", "doubt:", "near a tie:"))]
     for line in lines:
         out.print(line, highlight=False, markup=False)
 
@@ -722,6 +722,7 @@ def _significant(choice: RankChoice | None, n_features: int) -> Iterator[str]:
         "foreground first)"
     )
     yield f"doubt: {choice.doubt}"
+    yield from (f"near a tie: {tie}" for tie in choice.near_ties)
 
 
 @app.command()

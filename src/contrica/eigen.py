@@ -93,7 +93,9 @@ def top_eigenpairs(operator: TensorOperator, rank: int | None = None) -> Eigenpa
     rank = size if rank is None else check_rank(rank, operator.n_features)
     written_out = isinstance(operator, PackedTensor)
     if size <= DENSE_SIZE or rank > size // 4:
-        values, vectors = eigh(operator.flatten(), check_finite=False, driver="evd")
+        # scipy 1.12 has no room for a single number with driver "evd"
+        driver = "evd" if size > 1 else "ev"
+        values, vectors = eigh(operator.flatten(), check_finite=False, driver=driver)
     else:
         flat = operator.flatten() if written_out else _svec_operator(operator, size)
         values, vectors = eigsh(flat, k=rank, which="LM", v0=_start(operator.n_features))

@@ -181,20 +181,26 @@ def _gathered(learnt: dict[str, Any]) -> dict[str, Any]:
     fields = {key: value for key, value in learnt.items() if "." in key}
     whole = {key: value for key, value in learnt.items() if key not in fields}
     for name in dict.fromkeys(key.partition(".")[0] for key in fields):
-        whole[name] = RankChoice(*(fields[f"{name}.{field}"] for field in RankChoice._fields))
+        # what earlier versions did not know has a default
+        known = {key.partition(".")[2]: value for key, value in fields.items()}
+        whole[name] = RankChoice(**known)._replace(near_ties=tuple(known.get("near_ties", ())))
     return whole
 
 
 def _older(name: str, parameters: dict[str, Any], learnt: dict[str, Any]) -> dict[str, Any]:
-    """What a file lacks that was written before there was a choice of solvers."""
-    if name != ContrastiveICA.__name__ or "solver_" in learnt:
+    """What a file lacks that was written by an earlier version."""
+    if name != ContrastiveICA.__name__:
         return {}
+    ties = {"near_ties_": tuple(learnt.get("near_ties_", ()))}
+    if "solver_" in learnt:
+        return ties
     ratio = learnt["contrast_ratio_"]
     return {
         "solver_": "plain" if np.isnan(ratio).all() else parameters["solver"],
         "reason_": "saved by an earlier version, which did not choose",
         "rank_choice_": None,
         "pattern_scores_": np.full(ratio.shape, np.nan),
+        **ties,
     }
 
 

@@ -106,7 +106,7 @@ def farthest_from_gaussian(
     start: np.ndarray | None = None,
     n_starts: int = N_STARTS,
     max_iter: int = 500,
-    tol: float = 1e-5,
+    tol: float = 1e-7,
 ) -> Rotation:
     """The rotation of whitened rows with the largest negentropy that random starts lead to.
 

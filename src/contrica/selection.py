@@ -10,21 +10,21 @@ supposes that the datasets are on one scale. What is neither is counted with r.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from contrica.cumulants import pooled
 from contrica.decompositions import htd
-from contrica.joint import JointFit, JointProblem, algorithm_2_starts, descend, step_price
+from contrica.joint import JointFit, JointProblem, algorithm_2_starts, converge, step_price
 from contrica.operators import RankOneSum
 from contrica.ranks import choose_ranks
 from contrica.significance import Judged, RowGroups, critical_score, weight_scores
 from contrica.symmetric import n_packed
 from contrica.threads import few_threads
 
-__all__ = ["RankChoice", "choose_by_significance", "searchable"]
+__all__ = ["RankChoice", "choose_by_significance", "is_near", "searchable"]
 
 # Level of each decision, over all patterns. A vector that was fitted to the noise of these rows scores
 # higher than one given in advance, so that the level of the whole search is not this.
@@ -34,6 +34,8 @@ STEPS = 100
 WORTHWHILE = 1e-2
 # Multiplications that the search may cost in all; seconds of one core.
 BUDGET = 5e9
+# Share of a threshold within which a decision is near a tie: slightly other rows might turn it.
+TIE = 0.05
 # Entries of all vectors together whose errors are worked out at once: an equation for each.
 JUDGED = 1800
 
@@ -57,6 +59,8 @@ class RankChoice(NamedTuple):
         Squared norm of what the patterns leave of each tensor, over the tensor's.
     complete : bool
         Whether the search from the best start ended because nothing more helped, and was not cut short.
+    near_ties : tuple of str
+        Decisions that were within a twentieth of their threshold, in words.
     """
 
     n_background: int
@@ -67,6 +71,7 @@ class RankChoice(NamedTuple):
     rejected: float
     left: np.ndarray
     complete: bool
+    near_ties: tuple[str, ...] = ()
 
     @property
     def doubt(self) -> str:
@@ -80,6 +85,25 @@ class RankChoice(NamedTuple):
         if not self.complete:
             told.append("the search was cut short, to end in time")
         return "; ".join(told)
+
+
+def is_near(value: float, threshold: float) -> bool:
+    """Whether a value is so near a threshold that slightly other rows might put it on the other side.
+
+    Parameters
+    ----------
+    value, threshold : float
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_near(4.1, 4.0), is_near(4.5, 4.0)
+    (True, False)
+    """
+    return abs(value - threshold) < TIE * threshold
 
 
 def choose_by_significance(
@@ -207,8 +231,8 @@ class _Search:
         free = np.ones((len(self.tensors), vectors.shape[1]), dtype=bool)
         price = step_price(vectors.shape[0], vectors.shape[1], len(self.tensors))
         steps = int(np.clip(BUDGET / 2 / price, 10, STEPS))
-        fit = descend(self.tensors, vectors, free, steps, 1e-6)
-        self.spent += price * fit.n_evaluations
+        fit = converge(self.tensors, vectors, free, steps, 1e-6)
+        self.spent += price * steps  # not what was taken, which hangs on rounding
         return _Tried(fit, weight_scores(self.groups, fit.vectors, fit.weights, self.norms))
 
     def without_the_doubtful(self, tried: _Tried) -> _Tried:
@@ -290,4 +314,21 @@ class _Search:
             self.rejected,
             np.array(left),
             self.complete,
+            tuple(self._near_ties(found.strength[sure], background[sure], n_tests)),
         )
+
+    def _near_ties(
+        self, strength: np.ndarray, background: np.ndarray, n_tests: int
+    ) -> Iterator[str]:
+        """Decisions that slightly other rows might turn."""
+        needed = self.critical(len(self.best))
+        weakest = float(strength.min(initial=np.inf))
+        if is_near(weakest, needed):
+            yield f"the weakest pattern has a score of {weakest:.2f} and needs {needed:.2f}"
+        if is_near(self.rejected, needed):
+            yield f"a pattern with a score of {self.rejected:.2f} was left out, {needed:.2f} is needed"
+        shared = critical_score(n_tests, self.n_groups, LEVEL)
+        for value in background[[is_near(value, shared) for value in background]]:
+            yield (
+                f"a pattern has a score of {value:.2f} in a background, from {shared:.2f} on it is shared"
+            )

@@ -25,7 +25,14 @@ from contrica.decompositions import Decomposition, canonical
 from contrica.negentropy import LOPSIDED, Rotation, farthest_from_gaussian
 from contrica.validation import PatternWarning, check_count, check_n_rows, warn_user
 
-__all__ = ["SubspaceFit", "choose_dimension", "contrast_axes", "gather_shift", "subspace_ica"]
+__all__ = [
+    "Dimension",
+    "SubspaceFit",
+    "choose_dimension",
+    "contrast_axes",
+    "gather_shift",
+    "subspace_ica",
+]
 
 N_PERMUTATIONS, DEALT_AT_ONCE = 1000, 100
 # Multiplications that all deals may cost, and how many are made in any case.
@@ -38,6 +45,21 @@ OTHER_CONTRASTS = (0.0, 1.0)
 EXPLAINED = 0.75
 # Sources whose squares are correlated as much share a strength: they are parts of one.
 SHARED_STRENGTH = 0.1
+
+
+class Dimension(NamedTuple):
+    """How many contrast directions stand out.
+
+    Attributes
+    ----------
+    chosen : int
+    fewest, most : int
+        How many surely do, and how many perhaps; the same where there is no doubt.
+    """
+
+    chosen: int
+    fewest: int
+    most: int
 
 
 class SubspaceFit(NamedTuple):
@@ -110,7 +132,7 @@ def choose_dimension(
     *,
     rng: np.random.Generator,
     n_permutations: int = N_PERMUTATIONS,
-) -> int:
+) -> Dimension:
     """How many contrast directions are larger than rows dealt out at random would give.
 
     Rows of both datasets, each about its mean, are dealt anew into two sets of the same sizes; the
@@ -137,7 +159,7 @@ def choose_dimension(
 
     Returns
     -------
-    int
+    Dimension
     """
     check_count("n_permutations", n_permutations, least=2)
     n, m = len(X), len(background)
@@ -152,16 +174,18 @@ def choose_dimension(
     # that rose with it would make the ratios of the deals too small.
     floor = _floor(fore, back, m)
     if back.trace() <= _rounding(fore):
-        return int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
+        count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
+        return Dimension(count, count, count)
     largest = [_largest_ratio(*deal, floor) for deal in _deals(rows, n_deals, rng)]
     chance, spread = np.mean(largest), np.std(largest, ddof=1)
     surely, perhaps = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
     if surely == perhaps:
-        return surely
+        return Dimension(surely, surely, perhaps)
     # ratio k_i / k_(i+1) for each count i in question; before the first and after the last stands chance
     around = np.concatenate([[chance + 4 * spread], ratios, [chance]])
     counts = np.arange(surely, perhaps + 1)
-    return int(counts[np.argmax(around[counts] / around[counts + 1])])
+    chosen = int(counts[np.argmax(around[counts] / around[counts + 1])])
+    return Dimension(chosen, surely, perhaps)
 
 
 def _largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
@@ -238,7 +262,7 @@ def subspace_ica(
     n_kept: int | None = None,
     warn: bool = True,
     max_iter: int = 500,
-    tol: float = 1e-5,
+    tol: float = 1e-7,
 ) -> SubspaceFit:
     """Independent sources inside the subspace of largest contrast.
 

@@ -37,6 +37,8 @@ class Contrast(NamedTuple):
         Contrast ratio ``k(b_j)``.
     residual : float
         Relative Frobenius norm of what of κ₄(x) is left unexplained.
+    gain : float
+        As of `contrica.joint.JointFit`; NaN of all but a joint fit.
     """
 
     background: Decomposition
@@ -44,6 +46,7 @@ class Contrast(NamedTuple):
     foreground: Decomposition
     ratio: np.ndarray
     residual: float
+    gain: float = float("nan")
 
 
 def contrast(

@@ -274,12 +274,15 @@ class _Subspace:
         """
         single = _Subspace(self.matrices.astype(np.float32))
         points = points.astype(np.float32)
-        for step in range(1, POWER_STEPS + 1):
-            here = single._look(np.ascontiguousarray(points.T))
-            points = _unit(here.gradients.T + np.float32(SHIFT) * points)
-            if step % MERGE_EVERY == 0:
-                # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
-                points = points[:, _distinct(points, known, NEAR_COSINE)]
+        # OpenBLAS's SkylakeX kernel for a single-precision matrix of five columns times a vector reads
+        # memory that it then masks: the product is right, but "invalid value" may be raised.
+        with np.errstate(invalid="ignore"):
+            for step in range(1, POWER_STEPS + 1):
+                here = single._look(np.ascontiguousarray(points.T))
+                points = _unit(here.gradients.T + np.float32(SHIFT) * points)
+                if step % MERGE_EVERY == 0:
+                    # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
+                    points = points[:, _distinct(points, known, NEAR_COSINE)]
         return _unit(points.astype(float))
 
     def climb(self, points: np.ndarray, max_iter: int, tol: float) -> _Climb:

@@ -16,10 +16,10 @@ from contrica.blocks import Rows
 from contrica.contrast import DEFLATIONS, Contrast, contrast
 from contrica.cumulants import Cumulants, Storage, pooled
 from contrica.estimators._base import BaseContrastive, Separation, ratio_name
-from contrica.joint import JointProblem, fit_weights, joint_contrast
+from contrica.joint import TRUST, JointProblem, fit_weights, joint_contrast
 from contrica.operators import relative_norm
 from contrica.ranks import Ranks, choose_ranks
-from contrica.selection import LEVEL, RankChoice, choose_by_significance, searchable
+from contrica.selection import LEVEL, RankChoice, choose_by_significance, is_near, searchable
 from contrica.significance import RowGroups, critical_score, gain_score, weight_scores
 from contrica.subspace import choose_dimension, subspace_ica
 from contrica.symmetric import n_packed
@@ -138,6 +138,8 @@ class ContrastiveICA(BaseContrastive):
         Why.
     rank_choice_ : RankChoice or None
         How sure the data are of the ranks, where a joint fit chose them: `contrica.selection`.
+    near_ties_ : tuple of str
+        Choices of solver, ranks or minimum that slightly other rows might turn, in words; often empty.
     pattern_scores_ : ndarray of shape (n_components,)
         Weight ν of each pattern over its standard error, with "joint" (`contrica.significance`); NaN
         otherwise.
@@ -249,6 +251,7 @@ class ContrastiveICA(BaseContrastive):
 
     def _chose(self, solver: str, reason: str, ranks: RankChoice | None = None) -> None:
         self.solver_, self.reason_, self.rank_choice_ = solver, reason, ranks
+        self.near_ties_: tuple[str, ...] = () if ranks is None else ranks.near_ties
 
     def _solve(
         self,
@@ -319,6 +322,16 @@ class ContrastiveICA(BaseContrastive):
         for warning in caught:
             warn_user(str(warning.message), warning.category)
         self._chose("joint", asked, choice)
+        if is_near(found.gain, TRUST):
+            self.near_ties_ += (
+                f"another minimum is lower by {found.gain:.2f} standard errors, from {TRUST:.0f} on it "
+                "is taken",
+            )
+        if choice is not None and is_near(float(choice.left.max()), MOST_LEFT):
+            self.near_ties_ += (
+                f"{choice.left.max():.2f} of a fourth cumulant is left, above {MOST_LEFT} "
+                '"subspace" is taken',
+            )
         # where they were not worked out nothing is known to be doubtful
         known = None if np.isnan(scores).any() else sure
         return self._keep_background(found)._replace(sure=known, scores=scores)
@@ -450,7 +463,12 @@ class ContrastiveICA(BaseContrastive):
         if len(rows) > 2:
             background = np.vstack([part - part.mean(axis=0) for part in rows[1:]])
         # deals of their own: near the edge the dimension would otherwise change with random_state
-        self.n_foreground_ = choose_dimension(rows[0], background, rng=np.random.default_rng(0))
+        found = choose_dimension(rows[0], background, rng=np.random.default_rng(0))
+        self.n_foreground_ = found.chosen
+        if found.fewest < found.most:
+            self.near_ties_ += (
+                f"from {found.fewest} to {found.most} directions stand out, {found.chosen} were counted",
+            )
         wanted = min(self.n_components or 1, p)
         if self.n_foreground_ == 0:
             warn_user(
@@ -505,6 +523,7 @@ class ContrastiveICA(BaseContrastive):
             lines.append(f"rows: dimension and rotation from a sample of {held} of {total}")
         if self.rank_choice_ is not None:
             lines.append(f"doubt: {self.rank_choice_.doubt}")
+        lines += [f"near a tie: {tie}" for tie in self.near_ties_]
         along = ratio_name(self)
         for i, (ratio, weight, score) in enumerate(
             zip(self.contrast_ratio_, self.foreground_weights_, self.pattern_scores_, strict=True),
