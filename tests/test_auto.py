@@ -22,8 +22,9 @@ from contrica.decompositions import Decomposition
 from contrica.estimators import _contrastive_ica
 from contrica.joint import JointProblem, fit_weights, joint_contrast
 from contrica.metrics import pattern_cosines, pattern_similarity
-from contrica.selection import RankChoice
+from contrica.selection import RankChoice, choose_by_significance
 from contrica.significance import RowGroups, critical_score, weight_scores
+from contrica.subspace import Dimension
 
 
 def unit(matrix):
@@ -240,6 +241,40 @@ def test_the_summary_of_a_contrast_subspace(subspace):
         f"weight {subspace.foreground_weights_[0]:.4g}"
     )
     assert np.isnan(subspace.pattern_scores_).all()
+
+
+@pytest.mark.parametrize(
+    ("gain", "left", "told"),
+    [
+        (1.95, 0.1, ["another minimum is lower by 1.95 standard errors, from 2 on it is taken"]),
+        (np.nan, 0.49, ['0.49 of a fourth cumulant is left, above 0.5 "subspace" is taken']),
+        (np.nan, 0.51, ['0.51 of a fourth cumulant is left, above 0.5 "subspace" is taken']),
+        (5.0, 0.1, []),
+        (-np.inf, 0.1, []),
+    ],
+)
+def test_choices_near_a_tie_are_told_whichever_way_they_went(gain, left, told, many, monkeypatch):
+    def choose(*arguments, **options):
+        choice = choose_by_significance(*arguments, **options)
+        return choice._replace(left=np.array([left, 0.0]), near_ties=())
+
+    def contrasted(*arguments, **options):
+        return joint_contrast(*arguments, **options)._replace(gain=gain)
+
+    monkeypatch.setattr(_contrastive_ica, "choose_by_significance", choose)
+    monkeypatch.setattr(_contrastive_ica, "joint_contrast", contrasted)
+    model = fit(many)
+    assert model.solver_ == ("subspace" if left > 0.5 else "joint")
+    assert [tie for tie in model.near_ties_ if "directions" not in tie] == told
+    assert [line for line in model.summary().splitlines() if "near a tie" in line][: len(told)] == [
+        f"near a tie: {tie}" for tie in told
+    ]
+
+
+def test_a_dimension_in_question_is_near_a_tie(few, monkeypatch):
+    monkeypatch.setattr(_contrastive_ica, "choose_dimension", lambda *rows, rng: Dimension(2, 1, 3))
+    model = fit(few, 2, solver="subspace")
+    assert model.near_ties_ == ("from 1 to 3 directions stand out, 2 were counted",)
 
 
 def test_the_summary_needs_a_fit_and_says_no_doubt_where_none_was_asked(many):

@@ -284,6 +284,25 @@ def test_a_choice_of_ranks_comes_back_with_its_scores(tmp_path):
     assert (again.solver_, again.reason_) == (model.solver_, model.reason_)
 
 
+def test_near_ties_come_back_and_files_without_them_are_read(tmp_path):
+    data = make_synthetic(5, n_samples=20_000, random_state=0)
+    model = ContrastiveICA(2, random_state=0).fit(data.foreground, background=data.background)
+    model.near_ties_ = ("the weakest pattern",)
+    model.rank_choice_ = model.rank_choice_._replace(near_ties=("the weakest pattern",))
+    save(model, tmp_path / "m.npz")
+    again = load(tmp_path / "m.npz")
+    assert again.near_ties_ == again.rank_choice_.near_ties == ("the weakest pattern",)
+    assert "near a tie: the weakest pattern" in again.summary()
+    with np.load(tmp_path / "m.npz") as stored:
+        arrays = {key: stored[key] for key in stored.files}
+    header = json.loads(str(arrays["header"]))
+    for name in ("near_ties_", "rank_choice_.near_ties"):
+        del header["learnt"][name]
+    np.savez(tmp_path / "old.npz", **{**arrays, "header": np.array(json.dumps(header))})
+    older = load(tmp_path / "old.npz")
+    assert older.near_ties_ == older.rank_choice_.near_ties == ()
+
+
 @pytest.mark.parametrize("solver", ["paper", "joint", None])
 def test_models_of_earlier_versions_are_read(tmp_path, data, solver):
     """Without what a choice of solvers left, and, the oldest, without a solver at all."""

@@ -149,7 +149,7 @@ def test_a_pattern_no_larger_in_the_foreground_is_none_of_it():
     [
         ([[9, 20], [9, 0]], 0.0, []),
         ([[9, 3.5], [9, 0]], 0.0, ["the weakest pattern has a score of 3.50 and needs 3.39"]),
-        ([[9, 20], [9, 0]], 3.3, ["a pattern with a score of 3.30 was left out, 3.39 is needed"]),
+        ([[9, 20], [9, 0]], 3.3, ["a pattern with a score of 3.30 was left out, 3.39 was needed"]),
         (
             [[9, 20], [9, 3.0]],
             0.0,
@@ -159,7 +159,7 @@ def test_a_pattern_no_larger_in_the_foreground_is_none_of_it():
 )
 def test_what_is_near_a_tie_is_told(scores, rejected, told):
     search = ended_with(scores)
-    search.rejected = rejected
+    search.rejected, search.needed = rejected, search.critical(2)
     assert list(search.choice(None).near_ties) == told
 
 

@@ -182,7 +182,11 @@ def _gathered(learnt: dict[str, Any]) -> dict[str, Any]:
     whole = {key: value for key, value in learnt.items() if key not in fields}
     for name in dict.fromkeys(key.partition(".")[0] for key in fields):
         # what earlier versions did not know has a default
-        known = {key.partition(".")[2]: value for key, value in fields.items()}
+        known = {
+            key.partition(".")[2]: value
+            for key, value in fields.items()
+            if key.startswith(f"{name}.")
+        }
         whole[name] = RankChoice(**known)._replace(near_ties=tuple(known.get("near_ties", ())))
     return whole
 

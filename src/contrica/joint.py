@@ -15,7 +15,8 @@ A ridge of 1e-6 on the weights, ``1e-6 ‖W[d]‖² / ‖κ₄(d)‖²``, keeps 
 huge weights of opposite sign, which fits noise and has no minimum.
 L-BFGS is fast at first and may take thousands of steps to the end, where patterns nearly make one another
 up; so what is not too large is ended by Newton's method, in a few steps and to rounding (`polish`). This
-holds for every fit that a choice rests on: a fit that stopped on its way would hang on rounding.
+holds for every fit that a choice rests on, up to 1000 entries of all vectors together: a fit that stopped
+on its way would hang on rounding.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ BUDGET = 5e9
 # Entries of all vectors together up to which a fit is ended by Newton's method, an equation for each;
 # and the gradient, about rounding, at which it ends.
 NEWTON_SIZE, NEWTON_TOL = 1000, 1e-12
-# Gradient at which Newton's method takes over from L-BFGS.
-HANDOVER = 1e-4
+# Gradient at which Newton's method takes over from L-BFGS; its steps at most (or max_iter, if more).
+HANDOVER, NEWTON_STEPS = 1e-4, 300
 # Standard errors by which a search must do better than a start from other knowledge.
 TRUST = 2.0
 
@@ -88,7 +89,7 @@ class JointFit(NamedTuple):
     weights : ndarray of shape (n_datasets, k)
         W; zero where the mask forbids.
     objective : float
-        Sum over datasets of the squared norm of what is left, relative to the tensor's.
+        Sum over datasets of the squared norm of what is left, relative to the tensor's, and the ridge.
     n_iter : int
     gradient_norm : float
         Largest entry of the gradient where the search ended.
@@ -290,7 +291,8 @@ def converge(
     """As `joint_fit`, from checked input, and says nothing of convergence."""
     if start.size > NEWTON_SIZE:
         return descend(tensors, start, mask, max_iter, tol)
-    return polish(tensors, descend(tensors, start, mask, max_iter, max(tol, HANDOVER)), mask)
+    fit = descend(tensors, start, mask, max_iter, max(tol, HANDOVER))
+    return polish(tensors, fit, mask, max_iter=max(max_iter, NEWTON_STEPS))
 
 
 def reduced_hessian(
@@ -352,7 +354,7 @@ def polish(
     fit: JointFit,
     mask: np.ndarray,
     *,
-    max_iter: int = 300,
+    max_iter: int = NEWTON_STEPS,
     tol: float = NEWTON_TOL,
 ) -> JointFit:
     """A fit taken to its minimum by Newton's method, damped where the objective would not fall.
@@ -481,7 +483,8 @@ def removal_losses(
 ) -> np.ndarray:
     """How much the objective would rise if a vector had no weight in a dataset, the others refitted.
 
-    ``W[d, j]² / (G⁻¹)_jj / ‖κ₄(d)‖²`` with ``G = ((u_i · u_j)⁴)`` over the vectors the mask allows.
+    ``W[d, j]² / (G⁻¹)_jj / ‖κ₄(d)‖²`` with ``G = ((u_i · u_j)⁴)``, and the ridge, over the vectors the
+    mask allows.
 
     Parameters
     ----------
@@ -497,7 +500,7 @@ def removal_losses(
     gram = (vectors.T @ vectors) ** 4
     losses = np.zeros(mask.shape)
     for row, tensor, W, allowed in zip(losses, tensors, weights, mask, strict=True):
-        inverse = np.linalg.pinv(gram[np.ix_(allowed, allowed)], hermitian=True)
+        inverse = np.linalg.inv(_with_ridge(gram[np.ix_(allowed, allowed)]))
         row[allowed] = W[allowed] ** 2 / np.diag(inverse) / tensor.squared_norm()
     return losses
 

@@ -220,7 +220,9 @@ class _Search:
         self.norms = [tensor.squared_norm() for tensor in self.tensors]
         self.n_groups = min(part.n_groups for part in groups)
         self.most = n_packed(problem.whiten.shape[1])
-        self.spent, self.rejected = 0.0, 0.0
+        self.spent = 0.0
+        # score of the strongest pattern that was left out, and what it needed then
+        self.rejected, self.needed = 0.0, np.inf
         self.best: Any = None  # until the first start
         self.complete = False
 
@@ -264,8 +266,10 @@ class _Search:
                 rest = tensor - RankOneSum(weights, found.fit.vectors)
                 added = htd(rest, 1, tie_gap=0.0).vectors
                 grown = self.try_out(np.column_stack([found.fit.vectors, added]))
-                if grown.strength.min() < self.critical(len(grown)):
-                    self.rejected = max(self.rejected, float(grown.strength.min()))
+                weakest, needed = float(grown.strength.min()), self.critical(len(grown))
+                if weakest < needed:
+                    if weakest > self.rejected:
+                        self.rejected, self.needed = weakest, needed
                     grown = self.without_the_doubtful(grown)
                 # as many patterns, and a lower objective: one was swapped for a better one
                 if len(grown) >= len(found) and grown.lowers(found) and grown.lowers(better):
@@ -314,19 +318,19 @@ class _Search:
             self.rejected,
             np.array(left),
             self.complete,
-            tuple(self._near_ties(found.strength[sure], background[sure], n_tests)),
+            tuple(self._near_ties(background[sure], n_tests)),
         )
 
-    def _near_ties(
-        self, strength: np.ndarray, background: np.ndarray, n_tests: int
-    ) -> Iterator[str]:
+    def _near_ties(self, background: np.ndarray, n_tests: int) -> Iterator[str]:
         """Decisions that slightly other rows might turn."""
-        needed = self.critical(len(self.best))
-        weakest = float(strength.min(initial=np.inf))
+        needed, weakest = self.critical(len(self.best)), float(self.best.strength.min())
         if is_near(weakest, needed):
             yield f"the weakest pattern has a score of {weakest:.2f} and needs {needed:.2f}"
-        if is_near(self.rejected, needed):
-            yield f"a pattern with a score of {self.rejected:.2f} was left out, {needed:.2f} is needed"
+        if is_near(self.rejected, self.needed):
+            yield (
+                f"a pattern with a score of {self.rejected:.2f} was left out, {self.needed:.2f} was "
+                "needed"
+            )
         shared = critical_score(n_tests, self.n_groups, LEVEL)
         for value in background[[is_near(value, shared) for value in background]]:
             yield (

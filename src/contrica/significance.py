@@ -36,6 +36,8 @@ __all__ = ["Judged", "RowGroups", "critical_score", "gain_score", "weight_scores
 GROUPS = 40
 # share of groups trimmed at either end
 TRIM = 0.2
+# Objectives, at most the number of datasets, that differ by less are those of one minimum.
+SAME_OBJECTIVE = 1e-12
 # keeps vectors that meet from making the normal equations singular; relative to their diagonal
 RIDGE = 1e-9
 
@@ -182,6 +184,8 @@ def gain_score(
         )
         variance += float(np.var(2 * change / norm, ddof=1)) / part.n_groups
     gain = first.objective - second.objective
+    if abs(gain) <= SAME_OBJECTIVE:
+        return 0.0
     return gain / variance**0.5 if variance > 0 else 0.0
 
 

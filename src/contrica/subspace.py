@@ -30,7 +30,6 @@ __all__ = [
     "SubspaceFit",
     "choose_dimension",
     "contrast_axes",
-    "gather_shift",
     "subspace_ica",
 ]
 
@@ -43,8 +42,6 @@ FEW_ROWS, PACKS, FEWEST_DEALT, PACKED_ENTRIES = 2000, 1000, 50, 10**7
 # Weights of lopsidedness to try as well, if they explain this much of the shift of the mean.
 OTHER_CONTRASTS = (0.0, 1.0)
 EXPLAINED = 0.75
-# Sources whose squares are correlated as much share a strength: they are parts of one.
-SHARED_STRENGTH = 0.1
 
 
 class Dimension(NamedTuple):
@@ -270,14 +267,6 @@ def subspace_ica(
     until their sources are farthest from Gaussian (`contrica.negentropy`). A source found by the filter
     f appears in the variables as ``Σ_x f``, its pattern.
 
-    A thing that varies in strength *and* in shape, like a digit written by many hands, is not one
-    source but a fan of them, and ICA finds the fan's edges. What they have in common is their strength,
-    so that their squares are correlated, and that together they shift the mean of the foreground by
-    the middle of the fan. So, where fewer sources are to be kept and the shift that the others make
-    depends on a kept one, a kept source takes over that shift (`gather_shift`): its filter becomes
-    ``Σ_j δ_j f_j`` over itself and the others, with ``δ_j = f_jᵀ(μ_x − μ_y)``. The patterns kept then
-    explain all of the shift.
-
     Which moments separate the sources best depends on their kind. Where fewer are to be kept, three
     weights of lopsidedness against tails are tried (`contrica.negentropy`), 1/4 first and the others also
     from where that leads. Another is taken if with it the kept sources explain three quarters of the
@@ -364,9 +353,7 @@ def subspace_ica(
         filters = whiten @ found.matrix
         if not some_are_kept:
             return filters, found
-        filters = filters[:, np.argsort(-ratios(filters), kind="stable")]
-        sources = _along(X, fore.mean, filters)
-        return filters @ gather_shift(sources, filters.T @ shift, errors(filters), kept), found
+        return filters[:, np.argsort(-ratios(filters), kind="stable")[:kept]], found
 
     filters, found = separate(LOPSIDED)
     whole = whiten.T @ shift
@@ -404,65 +391,6 @@ def _along(rows: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
         np.matmul(block - mean, axes, out=found[start : start + len(block)])
         start += len(block)
     return found
-
-
-def gather_shift(
-    sources: np.ndarray, shift: np.ndarray, variances: np.ndarray, n_kept: int
-) -> np.ndarray:
-    """The first sources, of which one takes over the shift of all others if that depends on a kept one.
-
-    It does so where the squares of the shift the others make, ``Σ δ_j s_j``, and of a kept source
-    are correlated by more than 0.1, or four standard errors where rows are few, with values beyond three
-    standard deviations drawn in. From four to six fifths of that the source turns towards what it takes
-    over by a growing share, so that the answer does not jump. The one that takes it is the last of the
-    kept whose own mean is surely shifted: the others are no part of what shifts the mean. Where the
-    others make no shift beyond chance nothing happens.
-
-    Parameters
-    ----------
-    sources : ndarray of shape (n, d)
-        Uncorrelated, of mean 0 and variance 1, by decreasing contrast.
-    shift : ndarray of shape (d,)
-        δ, the shift of each source's mean from the background's.
-    variances : ndarray of shape (d,)
-        Squared standard errors of δ.
-    n_kept : int
-        Sources to keep, fewer than d.
-
-    Returns
-    -------
-    ndarray of shape (d, n_kept)
-        The kept sources as unit combinations of all.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> s = np.random.default_rng(0).choice([-1.0, 1.0], (1000, 3))  # independent of one another
-    >>> gather_shift(s, np.array([1.0, 1.0, 1.0]), np.full(3, 1e-3), 2).tolist()
-    [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
-    """
-    n, d = sources.shape
-    kept = np.eye(d)[:, :n_kept]
-    left = np.where(np.arange(d) < n_kept, 0.0, shift)
-    surely_shifted = shift[:n_kept] ** 2 > 16 * variances[:n_kept]  # four standard errors
-    takers = np.flatnonzero(surely_shifted)
-    if takers.size == 0 or not _is_shifted(shift[n_kept:], variances[n_kept:]):
-        return kept
-    remainder = sources @ (left / np.linalg.norm(left))
-    squares = np.minimum(np.column_stack([sources[:, :n_kept], remainder]) ** 2, 9.0)
-    squares -= squares.mean(axis=0)
-    lengths = np.linalg.norm(squares, axis=0)
-    # a source of two values has a square that does not vary
-    varying = np.maximum(lengths, np.sqrt(n) * np.finfo(float).eps)
-    shared = np.abs(squares[:, :-1].T @ squares[:, -1]) / (varying[:-1] * varying[-1])
-    needed = max(SHARED_STRENGTH, 4 / np.sqrt(n))
-    share = np.clip((shared.max() / needed - 0.8) / 0.4, 0.0, 1.0)
-    taker = takers[-1]
-    left[taker] = shift[taker]
-    left /= np.linalg.norm(left)
-    turned = (1 - share) * np.sign(shift[taker]) * kept[:, taker] + share * left
-    kept[:, taker] = turned / np.linalg.norm(turned)
-    return kept
 
 
 def _is_shifted(shift: np.ndarray, variances: np.ndarray) -> bool:

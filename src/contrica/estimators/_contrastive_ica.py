@@ -139,7 +139,7 @@ class ContrastiveICA(BaseContrastive):
     rank_choice_ : RankChoice or None
         How sure the data are of the ranks, where a joint fit chose them: `contrica.selection`.
     near_ties_ : tuple of str
-        Choices of solver, ranks or minimum that slightly other rows might turn, in words; often empty.
+        Choices of solver, ranks or minimum that slightly other rows might turn, in words.
     pattern_scores_ : ndarray of shape (n_components,)
         Weight ν of each pattern over its standard error, with "joint" (`contrica.significance`); NaN
         otherwise.
@@ -252,6 +252,11 @@ class ContrastiveICA(BaseContrastive):
     def _chose(self, solver: str, reason: str, ranks: RankChoice | None = None) -> None:
         self.solver_, self.reason_, self.rank_choice_ = solver, reason, ranks
         self.near_ties_: tuple[str, ...] = () if ranks is None else ranks.near_ties
+        if ranks is not None and is_near(float(ranks.left.max()), MOST_LEFT):
+            self.near_ties_ += (
+                f"{ranks.left.max():.2f} of a fourth cumulant is left, above {MOST_LEFT} "
+                '"subspace" is taken',
+            )
 
     def _solve(
         self,
@@ -326,11 +331,6 @@ class ContrastiveICA(BaseContrastive):
             self.near_ties_ += (
                 f"another minimum is lower by {found.gain:.2f} standard errors, from {TRUST:.0f} on it "
                 "is taken",
-            )
-        if choice is not None and is_near(float(choice.left.max()), MOST_LEFT):
-            self.near_ties_ += (
-                f"{choice.left.max():.2f} of a fourth cumulant is left, above {MOST_LEFT} "
-                '"subspace" is taken',
             )
         # where they were not worked out nothing is known to be doubtful
         known = None if np.isnan(scores).any() else sure
