@@ -34,7 +34,6 @@ from contrica import (
     PlainPCA,
     ProbabilisticContrastivePCA,
 )
-from contrica.cumulants import cumulants
 from contrica.datasets import (
     load_corrupted_mnist,
     load_digits_on_photos,
@@ -44,12 +43,13 @@ from contrica.datasets import (
     make_four_clusters,
     make_synthetic,
 )
-from contrica.joint import JointProblem, contrast_mask, descend
 from contrica.metrics import pattern_cosines
-from contrica.operators import RankOneSum
-from contrica.selection import choose_by_significance
-from contrica.significance import RowGroups
-from contrica.symmetric import n_packed
+from contrica.moments.fourth import cumulants
+from contrica.moments.operators import RankOneSum
+from contrica.moments.symmetric import n_packed
+from contrica.solvers.joint import JointProblem, contrast_mask, descend
+from contrica.solvers.selection import choose_by_significance
+from contrica.solvers.weights import RowGroups
 from interferon_genes import INTERFERON
 
 SOLVERS = ("paper", "joint", "subspace", "auto")
@@ -289,7 +289,7 @@ def digits(data, paper_ranks, leave_out=()):
 
 
 def robust(design, p, n, seed):
-    """The joint solver with true ranks, and the cumulants of rows drawn in or not."""
+    """The joint solver with true ranks, and the cumulants of rows winsorized or not."""
     data = draw(design, p, n, seed)
     r, l = data.A.shape[1], data.B.shape[1]  # noqa: E741
     result = {}

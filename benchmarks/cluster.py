@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from contrica import ContrastiveICA
-from contrica.blocks import as_rows
-from contrica.cumulants import cumulants
+from contrica.moments.fourth import cumulants
+from contrica.rows.blocks import as_rows
 
 P, CHUNK = 40, 50_000
 

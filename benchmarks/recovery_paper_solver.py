@@ -10,10 +10,11 @@ import warnings
 
 import numpy as np
 
-from contrica.contrast import DEFLATIONS, contrast
-from contrica.cumulants import cumulants
 from contrica.datasets import make_synthetic
 from contrica.metrics import pattern_similarity
+from contrica.moments.fourth import cumulants
+from contrica.solvers.algorithm2 import contrast
+from contrica.solvers.deflation import DEFLATIONS
 
 
 def main():

@@ -27,8 +27,8 @@ from sklearn.decomposition import PCA, FastICA, IncrementalPCA
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from contrica import ContrastiveICA
-from contrica.cumulants import CumulantOperator, cumulants
-from contrica.symmetric import n_packed
+from contrica.moments.fourth import CumulantOperator, cumulants
+from contrica.moments.symmetric import n_packed
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import naive
@@ -283,7 +283,7 @@ def draw(rows, path):
 def gpu(arguments):
     import torch
 
-    from contrica.blocks import as_rows, on_device
+    from contrica.rows.blocks import as_rows, on_device
 
     print(torch.cuda.get_device_name(0))
     generator = torch.Generator("cuda").manual_seed(0)

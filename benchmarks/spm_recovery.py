@@ -14,7 +14,7 @@ import numpy as np
 
 from contrica.decompositions import spm
 from contrica.metrics import match_patterns
-from contrica.operators import RankOneSum
+from contrica.moments.operators import RankOneSum
 
 SIGNS = ("positive", "negative", "mixed")
 

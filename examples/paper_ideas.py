@@ -17,16 +17,16 @@ from matplotlib.patches import Circle
 from matplotlib.patheffects import withStroke
 
 from contrica import plots
-from contrica.contrast import Contrast, contrast
-from contrica.cumulants import Cumulants, cumulants
 from contrica.datasets import load_digits_on_photos, make_synthetic
 from contrica.decompositions import Decomposition, htd
-from contrica.eigen import eigenvalues, top_eigenpairs
 from contrica.metrics import match_patterns
-from contrica.operators import RankOneSum, TensorOperator, as_operator
-from contrica.projection import common_basis, project_cumulants
-from contrica.ranks import Ranks, Scree, choose_ranks, scree
-from contrica.symmetric import fix_signs, smat
+from contrica.moments.eigen import eigenvalues, top_eigenpairs
+from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.operators import RankOneSum, TensorOperator, as_operator
+from contrica.moments.projection import common_basis, project_cumulants
+from contrica.moments.symmetric import fix_signs, smat
+from contrica.solvers.algorithm2 import Contrast, contrast
+from contrica.solvers.ranks import Ranks, Scree, choose_ranks, scree
 
 BLUE, VERMILION, GREY = plots.COLOURS[0], plots.COLOURS[1], "0.55"
 TERMS = (VERMILION, plots.COLOURS[2])

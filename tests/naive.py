@@ -219,7 +219,7 @@ def trimmed_mean_and_error(values, share):
     return mean, sum((w - centre) ** 2 for w in winsorised) / (h * (h - 1))
 
 
-def drawn_in(X, share, times=3):
+def winsorized(X, share, times=3):
     """Rows beyond the quantile of Mahalanobis' distance, brought to it one by one; several times."""
     for _ in range(times):
         mean, inverse = X.mean(axis=0), np.linalg.inv(covariance(X))
@@ -234,24 +234,26 @@ def drawn_in(X, share, times=3):
     return X
 
 
-def negentropy(sources, lopsided):
+def negentropy(sources, skewness_weight):
     """Hyvarinen's approximation by two moments, source by source and row by row."""
     k1, k2 = 36 / (8 * 3**0.5 - 9), 24 / (16 * 3**0.5 - 27)
     total = 0.0
     for source in np.asarray(sources).T:
         tails = sum(np.exp(-(s**2) / 2) for s in source) / len(source) - 0.5**0.5
-        leans = sum(s * np.exp(-(s**2) / 2) for s in source) / len(source)
-        total += k2 * tails**2 + lopsided * k1 * leans**2
+        skewness = sum(s * np.exp(-(s**2) / 2) for s in source) / len(source)
+        total += k2 * tails**2 + skewness_weight * k1 * skewness**2
     return total
 
 
-def negentropy_slope(rows, turn, lopsided, step=1e-5):
+def negentropy_slope(rows, turn, skewness_weight, step=1e-5):
     """Derivative of J of the turned rows by every entry of the matrix, by central differences."""
     slope = np.zeros(turn.shape)
     for i, j in product(*map(range, turn.shape)):
         ahead, behind = turn.copy(), turn.copy()
         ahead[i, j] += step
         behind[i, j] -= step
-        change = negentropy(rows @ ahead, lopsided) - negentropy(rows @ behind, lopsided)
+        change = negentropy(rows @ ahead, skewness_weight) - negentropy(
+            rows @ behind, skewness_weight
+        )
         slope[i, j] = change / (2 * step)
     return slope

@@ -15,16 +15,16 @@ from contrica import (
     load,
     save,
 )
-from contrica.contrast import Contrast
-from contrica.cumulants import cumulants
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
 from contrica.decompositions import Decomposition
 from contrica.estimators import _contrastive_ica
-from contrica.joint import JointProblem, fit_weights, joint_contrast
 from contrica.metrics import pattern_cosines, pattern_similarity
-from contrica.selection import RankChoice, choose_by_significance
-from contrica.significance import RowGroups, critical_score, weight_scores
-from contrica.subspace import Dimension
+from contrica.moments.fourth import cumulants
+from contrica.solvers.algorithm2 import Contrast
+from contrica.solvers.joint import JointProblem, fit_weights, joint_contrast
+from contrica.solvers.selection import RankChoice, choose_by_significance
+from contrica.solvers.subspace import Dimension
+from contrica.solvers.weights import RowGroups, critical_t_value, weight_t_values
 
 
 def unit(matrix):
@@ -144,7 +144,7 @@ def test_without_a_background_it_is_plain(rng):
         model = ContrastiveICA(2, random_state=0).fit(X)
     assert model.solver_ == "plain"
     assert model.rank_choice_ is None
-    assert np.isnan(model.pattern_scores_).all()
+    assert np.isnan(model.pattern_t_values_).all()
     assert model.summary().startswith("solver: plain (no background was given)")
 
 
@@ -218,14 +218,14 @@ def test_warnings_of_a_joint_fit_that_is_dropped_are_dropped_too(few, monkeypatc
 def test_the_summary_of_a_joint_fit(joint):
     lines = joint.summary().splitlines()
     assert lines[0] == f"solver: joint ({joint.reason_})"
-    assert "sure of 5 foreground patterns" in joint.reason_
+    assert "has 5 significant foreground patterns" in joint.reason_
     assert lines[1] == "ranks: 6 background and 5 foreground patterns, in 6 dimensions"
-    assert lines[2].startswith("doubt: when ranks were chosen a score of 4.1 was needed")
-    assert f"left out {joint.rank_choice_.rejected:.1f}" in lines[2]
+    assert lines[2].startswith("rank selection: threshold t = 4.1")
+    assert f"rejected {joint.rank_choice_.rejected:.1f}" in lines[2]
     assert len(lines) == 8
     assert lines[3] == (
         f"pattern 1: k(b) = {joint.contrast_ratio_[0]:.4g}, weight {joint.foreground_weights_[0]:.4g}, "
-        f"score {joint.pattern_scores_[0]:.1f}"
+        f"t = {joint.pattern_t_values_[0]:.1f}"
     )
 
 
@@ -233,14 +233,14 @@ def test_the_summary_of_a_contrast_subspace(subspace):
     lines = subspace.summary().splitlines()
     assert lines[0] == f"solver: subspace ({subspace.reason_})"
     assert "asked for 5" in subspace.reason_
-    assert "sure of 0" in subspace.reason_
+    assert "has 0 significant" in subspace.reason_
     assert lines[1] == f"ranks: {subspace.n_foreground_} foreground patterns, in 6 dimensions"
-    assert lines[2].startswith("doubt: ")
+    assert lines[2].startswith("rank selection: ")
     assert lines[3] == (
         f"pattern 1: k(f) = {subspace.contrast_ratio_[0]:.4g}, "
         f"weight {subspace.foreground_weights_[0]:.4g}"
     )
-    assert np.isnan(subspace.pattern_scores_).all()
+    assert np.isnan(subspace.pattern_t_values_).all()
 
 
 @pytest.mark.parametrize(
@@ -277,14 +277,14 @@ def test_a_dimension_in_question_is_near_a_tie(few, monkeypatch):
     assert model.near_ties_ == ("from 1 to 3 directions stand out, 2 were counted",)
 
 
-def test_the_summary_needs_a_fit_and_says_no_doubt_where_none_was_asked(many):
+def test_the_summary_needs_a_fit_and_tells_of_no_selection_where_none_was_asked(many):
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
         ContrastiveICA().summary()
     text = fit(many, 2, solver="paper").summary()
     assert text.splitlines()[0] == 'solver: paper (solver="paper" was asked for)'
-    assert "doubt" not in text
+    assert "rank selection" not in text
 
 
 def test_scores_belong_to_their_patterns(many, joint):
@@ -296,17 +296,17 @@ def test_scores_belong_to_their_patterns(many, joint):
     weights = fit_weights(problem.tensors, vectors, np.ones((2, 11), dtype=bool))
     norms = [tensor.squared_norm() for tensor in problem.tensors]
     groups = [RowGroups(part, problem.whiten) for part in rows]
-    judged = weight_scores(groups, vectors, weights, norms)
-    assert_allclose(joint.pattern_scores_, judged.scores[0, 6:], rtol=1e-6)
-    assert np.abs(np.diff(joint.pattern_scores_)).min() > 0.01  # so that their order counts
-    assert np.abs(joint.pattern_scores_).min() > critical_score(22, 40, 0.01)
+    judged = weight_t_values(groups, vectors, weights, norms)
+    assert_allclose(joint.pattern_t_values_, judged.t_values[0, 6:], rtol=1e-6)
+    assert np.abs(np.diff(joint.pattern_t_values_)).min() > 0.01  # so that their order counts
+    assert np.abs(joint.pattern_t_values_).min() > critical_t_value(22, 40, 0.01)
 
 
 def test_patterns_that_are_not_significant_come_last(few):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = fit(few, solver="joint", n_background=4, n_foreground=8, n_components=8)
-    sure = np.abs(model.pattern_scores_) >= critical_score(24, 40, 0.01)
+    sure = np.abs(model.pattern_t_values_) >= critical_t_value(24, 40, 0.01)
     assert (np.diff(sure.astype(int)) <= 0).all()
     for part in (model.contrast_ratio_[sure], model.contrast_ratio_[~sure]):
         assert (np.diff(part) <= 0).all()
@@ -319,7 +319,7 @@ def test_patterns_that_are_not_significant_come_last(few):
 def test_the_same_seed_gives_the_same_bits(data, joint, subspace, request):
     model = {"many": joint, "few": subspace}[data]
     again = fit(request.getfixturevalue(data))
-    for name in ("components_", "filters_", "contrast_ratio_", "pattern_scores_", "mean_"):
+    for name in ("components_", "filters_", "contrast_ratio_", "pattern_t_values_", "mean_"):
         assert np.array_equal(getattr(again, name), getattr(model, name), equal_nan=True), name
     assert again.summary() == model.summary()
 
@@ -349,7 +349,7 @@ def test_a_saved_model_keeps_what_was_chosen(data, tmp_path, request):
     assert isinstance(again.rank_choice_, RankChoice)
     for one, two in zip(again.rank_choice_, model.rank_choice_, strict=True):
         assert np.array_equal(one, two)
-    assert np.array_equal(again.pattern_scores_, model.pattern_scores_, equal_nan=True)
+    assert np.array_equal(again.pattern_t_values_, model.pattern_t_values_, equal_nan=True)
 
 
 def test_data_of_one_direction_go_to_the_subspace(rng):
@@ -385,7 +385,7 @@ def test_all_patterns_of_a_subspace_are_those_that_pass():
 def test_scores_too_many_to_work_out_are_left_out(many, monkeypatch):
     monkeypatch.setattr(_contrastive_ica, "MOST_JUDGED", 10)
     model = fit(many, solver="joint", n_background=6, n_foreground=5)
-    assert np.isnan(model.pattern_scores_).all()
+    assert np.isnan(model.pattern_t_values_).all()
     assert (np.diff(model.contrast_ratio_) <= 0).all()
 
 

@@ -46,7 +46,7 @@ def test_several_backgrounds_share_their_patterns(solver, n_backgrounds):
         return
     assert model.solver_ == "joint"
     assert (model.n_background_, model.n_foreground_) == (5, 2)
-    assert model.rank_choice_.scores.shape == (1 + n_backgrounds, 7)
+    assert model.rank_choice_.t_values.shape == (1 + n_backgrounds, 7)
     assert pattern_similarity(model.background_components_.T, A) > 0.95
 
 

@@ -162,7 +162,7 @@ def test_the_solver_is_chosen_and_the_choice_printed(tmp_path):
         assert model.solver == "auto"
         assert model.solver_ == ("joint" if name == "model" else "subspace")
         for line in model.summary().splitlines():
-            if line.startswith(("solver", "doubt")):
+            if line.startswith(("solver", "rank selection")):
                 assert line in words(result)
         assert ("k(f)" if name == "noise" else "k(b)") in result.output
 
@@ -251,7 +251,7 @@ def test_ranks_prints_eigenvalues_a_choice_and_verdicts(files):
     assert "eigenvalues suggest: r = " in result.output
     said = words(result)
     assert re.search(r"significant: r = \d+ background and l = \d+ foreground patterns", said)
-    assert "doubt: when ranks were chosen a score of " in said
+    assert "rank selection: threshold t = " in said
     for label in ("prop:iden_alg2", "prop:iden_cica_tensor", "subspace power method"):
         assert label in result.output
     assert (files / "s.png").exists()
@@ -600,7 +600,7 @@ def test_the_row_that_cannot_be_scored_is_counted_from_the_first_of_the_file(fil
     rows = np.load(fore)
     rows[207, 2], rows[250, 0] = np.inf, np.nan
     np.save(fore, rows)
-    monkeypatch.setattr("contrica.blocks.block_rows", lambda *_: 100)
+    monkeypatch.setattr("contrica.rows.blocks.block_rows", lambda *_: 100)
     result = run("transform", files / "out" / "model.npz", fore, "--out", files / "o.csv")
     assert result.exit_code == 2, result.output
     assert "row 208 has no scores" in result.output

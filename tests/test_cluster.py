@@ -10,7 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from contrica import ContrastiveICA
-from contrica.blocks import (
+from contrica.moments.fourth import CumulantOperator, cumulants
+from contrica.rows.blocks import (
     ClusterLostError,
     as_rows,
     chosen_rows,
@@ -18,7 +19,6 @@ from contrica.blocks import (
     gram_times,
     projected,
 )
-from contrica.cumulants import CumulantOperator, cumulants
 
 array = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")

@@ -5,21 +5,20 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from contrica import IdentifiabilityWarning, PatternWarning
-from contrica.contrast import (
-    DEFLATIONS,
+from contrica.datasets import make_four_clusters, make_synthetic
+from contrica.metrics import pattern_similarity
+from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.operators import PackedTensor, RankOneSum, as_operator
+from contrica.moments.symmetric import svec_outer
+from contrica.solvers.algorithm2 import contrast
+from contrica.solvers.algorithm3 import (
     background_scale,
-    contrast,
-    contrast_ratio,
     proportional_contrast,
     proportionality_test,
     scale_sweep,
-    shared_weights,
 )
-from contrica.cumulants import Cumulants, cumulants
-from contrica.datasets import make_four_clusters, make_synthetic
-from contrica.metrics import pattern_similarity
-from contrica.operators import PackedTensor, RankOneSum, as_operator
-from contrica.symmetric import svec_outer
+from contrica.solvers.deflation import DEFLATIONS, shared_weights
+from contrica.solvers.ratio import contrast_ratio
 from tests import naive
 
 EXACT = ["thin", "sequential", "sequential_thin", "closed_form"]

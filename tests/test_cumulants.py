@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import kstat
 
-from contrica.cumulants import BlockMoments, CumulantOperator, Moments, cumulants, pooled
-from contrica.operators import as_operator
-from contrica.symmetric import svec_outer
+from contrica.moments.fourth import BlockMoments, CumulantOperator, Moments, cumulants, pooled
+from contrica.moments.operators import as_operator
+from contrica.moments.symmetric import svec_outer
 from tests import naive
 
 STORAGES = ["packed", "matrix-free"]
@@ -243,7 +243,7 @@ def test_moments_that_came_read_only_are_not_written_to(rng):
 
 
 def test_an_interrupted_last_use_leaves_nothing_that_looks_right(rng, monkeypatch):
-    from contrica import cumulants as module
+    from contrica.moments import fourth as module
 
     def fail(*_, **__):
         raise MemoryError

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica import PatternWarning
-from contrica.cumulants import cumulants
 from contrica.decompositions import _spm as module
 from contrica.decompositions import (
     canonical,
@@ -19,9 +18,10 @@ from contrica.decompositions import (
     orthogonal,
     spm,
 )
-from contrica.eigen import top_eigenpairs
 from contrica.metrics import match_patterns
-from contrica.operators import PackedTensor, RankOneSum, as_operator
+from contrica.moments.eigen import top_eigenpairs
+from contrica.moments.fourth import cumulants
+from contrica.moments.operators import PackedTensor, RankOneSum, as_operator
 from tests import naive
 
 

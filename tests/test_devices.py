@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import contrica.blocks
+import contrica.rows.blocks
 from contrica import ContrastiveICA, ProportionalContrastiveICA
-from contrica.blocks import (
+from contrica.moments.fourth import BlockMoments, CumulantOperator, Moments, cumulants
+from contrica.moments.projection import common_basis
+from contrica.rows.blocks import (
     as_rows,
     chosen_rows,
     column_summary,
@@ -19,8 +21,6 @@ from contrica.blocks import (
     rows_times,
     to_numpy,
 )
-from contrica.cumulants import BlockMoments, CumulantOperator, Moments, cumulants
-from contrica.projection import common_basis
 
 
 def strict(X):
@@ -145,7 +145,7 @@ def test_numpy_rows_are_moved_to_a_device(device, share, pair, monkeypatch):
     pytest.importorskip("array_api_compat")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
-    monkeypatch.setattr(contrica.blocks, "DEVICE_SHARE", share)
+    monkeypatch.setattr(contrica.rows.blocks, "DEVICE_SHARE", share)
     where = "cpu:0" if device == "cpu" else device  # not the plain "cpu", which stays with numpy
     moved = on_device(pair[0], where)
     assert isinstance(next(iterate_blocks(moved, 50)), torch.Tensor)
@@ -215,7 +215,7 @@ def test_single_precision_of_a_sample_of_rows(pair, monkeypatch):
 
 
 def test_single_precision_is_used_where_the_work_is(pair, monkeypatch):
-    from contrica import cumulants as module
+    from contrica.moments import fourth as module
 
     seen = []
     whole = module._add_product
@@ -240,7 +240,7 @@ def test_what_is_not_there_is_said(pair, monkeypatch):
         ContrastiveICA(2, device="abacus").fit(X, background=Y)
     with pytest.raises(ValueError, match="X has 3 dimensions"):
         ContrastiveICA(2).fit(torch.zeros((2, 3, 4)), background=Y)
-    monkeypatch.setattr(contrica.blocks, "_torch", lambda: None)
+    monkeypatch.setattr(contrica.rows.blocks, "_torch", lambda: None)
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     with pytest.raises(ImportError, match=r"needs torch or cupy.*pip install 'contrica\[gpu\]'"):
         ContrastiveICA(2, device="cuda").fit(X, background=Y)

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from contrica import eigen
-from contrica.cumulants import CumulantOperator, cumulants
-from contrica.operators import RankOneSum, as_operator
+from contrica.moments import eigen
+from contrica.moments.fourth import CumulantOperator, cumulants
+from contrica.moments.operators import RankOneSum, as_operator
 from tests import naive
 
 

@@ -22,11 +22,11 @@ from contrica import (
     PatternWarning,
     ProportionalContrastiveICA,
 )
-from contrica.contrast import DEFLATIONS, shared_weights
-from contrica.cumulants import cumulants
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
 from contrica.metrics import pattern_similarity
-from contrica.projection import common_basis
+from contrica.moments.fourth import cumulants
+from contrica.moments.projection import common_basis
+from contrica.solvers.deflation import DEFLATIONS, shared_weights
 from tests.backed import WithBackground
 
 ESTIMATORS = [ContrastiveICA, ProportionalContrastiveICA]
@@ -721,8 +721,8 @@ def test_an_excessive_rank_warns_by_statement(design, solver):
 
 
 def test_ranks_that_take_long_to_find_are_announced(design, monkeypatch):
-    for module in ("projection", "cumulants"):
-        monkeypatch.setattr(f"contrica.{module}.fits_packed", lambda *_: False)
+    for module in ("projection", "fourth"):
+        monkeypatch.setattr(f"contrica.moments.{module}.fits_packed", lambda *_: False)
     X, Y = design.foreground, design.background
     options = {"n_pcs": None, "solver": "paper", "random_state": 0}
     with pytest.warns(PatternWarning, match="6 dimensions.* Set n_background and n_foreground, or"):

@@ -8,11 +8,11 @@ import pytest
 from matplotlib.image import imread
 from numpy.testing import assert_allclose
 
-from contrica.cumulants import cumulants
 from contrica.datasets import make_synthetic
-from contrica.eigen import eigenvalues
 from contrica.metrics import match_patterns
-from contrica.ranks import choose_ranks
+from contrica.moments.eigen import eigenvalues
+from contrica.moments.fourth import cumulants
+from contrica.solvers.ranks import choose_ranks
 
 SCRIPT = Path(__file__).parent.parent / "examples" / "paper_ideas.py"
 

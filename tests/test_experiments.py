@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 from contrica.cli import app
-from contrica.cumulants import cumulants
 from contrica.datasets import (
     MissingDataError,
     _folder,
@@ -33,6 +32,7 @@ from contrica.experiments import (
 )
 from contrica.experiments._sweeps import some_rows, tune, tune_silhouette
 from contrica.experiments._ways import WAYS, ranked_contrast
+from contrica.moments.fourth import cumulants
 
 # single fits warn, as they should; the runner ignores it
 pytestmark = pytest.mark.filterwarnings(

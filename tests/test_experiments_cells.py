@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from contrica.cumulants import cumulants
 from contrica.datasets import MissingDataError, load_human_primate, make_human_primate
 from contrica.experiments import Run, human_primate, reproduce, transplant
+from contrica.moments.fourth import cumulants
 from tests.test_datasets_cells import SAMPLES, write_10x, write_primates
 
 # Foreground patterns as the paper prints them, conserved genes first

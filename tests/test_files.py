@@ -280,7 +280,7 @@ def test_a_choice_of_ranks_comes_back_with_its_scores(tmp_path):
     assert type(again.rank_choice_) is type(model.rank_choice_)
     for name, value in model.rank_choice_._asdict().items():
         assert np.array_equal(getattr(again.rank_choice_, name), value), name
-    assert np.array_equal(again.pattern_scores_, model.pattern_scores_)
+    assert np.array_equal(again.pattern_t_values_, model.pattern_t_values_)
     assert (again.solver_, again.reason_) == (model.solver_, model.reason_)
 
 
@@ -316,7 +316,7 @@ def test_models_of_earlier_versions_are_read(tmp_path, data, solver):
     )
     save(model.fit(data.foreground, background=data.background), tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz") as stored:
-        arrays = {key: stored[key] for key in stored.files if key != "pattern_scores_"}
+        arrays = {key: stored[key] for key in stored.files if key != "pattern_t_values_"}
     header = json.loads(str(arrays["header"]))
     for name in ("solver_", "reason_", "rank_choice_"):
         del header["learnt"][name]

@@ -3,13 +3,16 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-from contrica import ContrastiveICA, joint
-from contrica.contrast import contrast
-from contrica.cumulants import Cumulants, cumulants, pooled
+from contrica import ContrastiveICA
 from contrica.datasets import make_synthetic
-from contrica.joint import (
+from contrica.metrics import pattern_similarity
+from contrica.moments.fourth import Cumulants, cumulants, pooled
+from contrica.moments.operators import RankOneSum, as_operator
+from contrica.solvers import joint
+from contrica.solvers.algorithm2 import contrast
+from contrica.solvers.joint import (
     JointProblem,
-    Trusted,
+    PreferredStart,
     algorithm_2_starts,
     contrast_mask,
     descend,
@@ -22,8 +25,6 @@ from contrica.joint import (
     reduced_hessian,
     removal_losses,
 )
-from contrica.metrics import pattern_similarity
-from contrica.operators import RankOneSum, as_operator
 from tests import naive
 
 
@@ -275,8 +276,8 @@ def test_a_spent_budget_ends_the_tries(monkeypatch):
     assert len(calls) == 2  # one try, and the answer
     calls.clear()
     home = np.random.default_rng(9).standard_normal((5, 7))
-    found = joint_search(tensors, iter([]), mask, trusted=Trusted(home, None))
-    assert len(calls) == 2  # the trusted start, and the answer
+    found = joint_search(tensors, iter([]), mask, preferred=PreferredStart(home, None))
+    assert len(calls) == 2  # the preferred start, and the answer
     assert_allclose(found.objective, whole(tensors, home, mask, 100, 1e-6).objective, rtol=0.1)
 
 
@@ -287,7 +288,7 @@ def noise(p, seed):
 
 
 @pytest.mark.parametrize(("score", "left"), [(-3.0, False), (1.9, False), (2.1, True)])
-def test_a_trusted_start_is_left_for_a_minimum_that_is_surely_lower(score, left):
+def test_the_preferred_start_is_left_for_a_minimum_that_is_significantly_lower(score, left):
     tensors, mask = [noise(4, [1, d]) for d in range(2)], contrast_mask(2, 2)
     rng = np.random.default_rng(1)
     starts = [rng.standard_normal((4, 4)) for _ in range(3)]
@@ -296,11 +297,11 @@ def test_a_trusted_start_is_left_for_a_minimum_that_is_surely_lower(score, left)
     assert best.objective < 0.99 * home.objective
     asked = []
 
-    def gain_score(first, second):
+    def gain_t_value(first, second):
         asked.append((first.objective, second.objective))
         return score
 
-    found = joint_search(tensors, starts, mask, trusted=Trusted(start, gain_score))
+    found = joint_search(tensors, starts, mask, preferred=PreferredStart(start, gain_t_value))
     expected = best if left else home
     assert_allclose(asked, [(home.objective, best.objective)], rtol=1e-3)
     assert_allclose(found.objective, expected.objective, rtol=1e-4)
@@ -389,7 +390,7 @@ def test_a_problem_is_whitened_by_the_mean_of_foreground_and_backgrounds(rng):
     problem = JointProblem.of(fore, *backs)
     mean = naive.covariance(rows[0]) / 2 + sum(map(naive.covariance, rows[1:])) / 4
     assert_allclose(problem.whiten.T @ mean @ problem.whiten, np.eye(3), atol=1e-10)
-    assert_allclose(problem.colour @ problem.whiten.T, np.eye(3), atol=1e-10)
+    assert_allclose(problem.dewhiten @ problem.whiten.T, np.eye(3), atol=1e-10)
     dense = [naive.fourth_cumulant(part @ problem.whiten) for part in rows]
     for tensor, expected in zip(problem.tensors, dense, strict=True):
         assert_allclose(tensor.flatten(), as_operator(expected).flatten(), atol=1e-9)
@@ -443,7 +444,7 @@ def test_what_is_known_spares_the_power_method(monkeypatch):
     assert pattern_similarity(found.foreground.vectors, vectors[:, 4:]) > 1 - 1e-4
 
 
-def test_a_guess_is_a_start_and_a_trusted_one_with_a_score(monkeypatch):
+def test_a_guess_is_a_start_and_the_preferred_one_with_a_score(monkeypatch):
     data = make_synthetic(4, n_samples=300, random_state=1)
     fore, back = cumulants(data.foreground), cumulants(data.background)
     seen = []
@@ -452,14 +453,16 @@ def test_a_guess_is_a_start_and_a_trusted_one_with_a_score(monkeypatch):
         joint,
         "joint_search",
         lambda t, starts, m, **k: (
-            seen.append((list(starts), k["trusted"])) or whole(t, seen[-1][0], m, **k)
+            seen.append((list(starts), k["preferred"])) or whole(t, seen[-1][0], m, **k)
         ),
     )
     inside = unit(JointProblem.of(fore, back).whiten.T @ data.B)
     options = {"rng": np.random.default_rng(0), "max_iter": 2000}
     joint_contrast(fore, back, 4, 3, **options)
     joint_contrast(fore, back, 4, 3, guess=data.B, **options)
-    joint_contrast(fore, back, 4, 3, guess=data.B, gain_score=lambda first, second: 0.0, **options)
+    joint_contrast(
+        fore, back, 4, 3, guess=data.B, gain_t_value=lambda first, second: 0.0, **options
+    )
     assert [len(starts) for starts, _ in seen] == [3, 4, 3]
     assert_allclose(seen[1][0][0][:, 4:], inside, atol=1e-12)
     assert seen[0][1] is None
@@ -476,5 +479,5 @@ def test_algorithm_2_starts_are_near_the_truth_of_exact_tensors():
     for start in starts:
         assert start.shape == (6, 5)
         assert_allclose(np.linalg.norm(start, axis=0), 1)
-        patterns = unit(problem.colour @ start)
+        patterns = unit(problem.dewhiten @ start)
         assert pattern_similarity(patterns[:, :3], vectors[:, :3]) > 1 - 1e-6

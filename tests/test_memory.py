@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from contrica import ContrastiveICA
-from contrica.cumulants import CumulantOperator, cumulants, fits_packed
-from contrica.memory import free_memory, memory_budget, readable_bytes
-from contrica.operators import PackedTensor
+from contrica.moments.fourth import CumulantOperator, cumulants, fits_packed
+from contrica.moments.operators import PackedTensor
+from contrica.rows.memory import free_memory, memory_budget, readable_bytes
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_what_writes_tensors_out_is_refused_in_time(rng):
 
 
 def test_norms_are_exact_or_said_not_to_be(rng, monkeypatch):
-    from contrica import cumulants as module
-    from contrica.operators import RankOneSum, relative_norm
+    from contrica.moments import fourth as module
+    from contrica.moments.operators import RankOneSum, relative_norm
 
     X = rng.laplace(size=(5000, 4)) ** 3
     exact = cumulants(X, storage="packed").fourth.squared_norm()

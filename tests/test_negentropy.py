@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 
-from contrica import negentropy as module
 from contrica.metrics import pattern_similarity
-from contrica.negentropy import farthest_from_gaussian, negentropy
+from contrica.solvers import negentropy as module
+from contrica.solvers.negentropy import farthest_from_gaussian, negentropy
 from tests import naive
 
 
@@ -33,25 +33,27 @@ def whitened(n, d, seed, kind="mixed"):
 
 @given(st.integers(1, 5), st.floats(0, 2), st.integers(0, 1000))
 @settings(max_examples=30, deadline=None)
-def test_negentropy_is_that_of_the_formula(d, lopsided, seed):
+def test_negentropy_is_that_of_the_formula(d, skewness_weight, seed):
     rows = np.random.default_rng(seed).laplace(size=(50, d))
-    assert_allclose(negentropy(rows, lopsided), naive.negentropy(rows, lopsided), rtol=1e-12)
+    assert_allclose(
+        negentropy(rows, skewness_weight), naive.negentropy(rows, skewness_weight), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("n", [1, 7, 40, 41, 103])
-@pytest.mark.parametrize("lopsided", [0.0, 0.25, 1.0])
-def test_blocks_of_rows_give_the_value_and_the_slope_of_all(n, lopsided, monkeypatch):
+@pytest.mark.parametrize("skewness_weight", [0.0, 0.25, 1.0])
+def test_blocks_of_rows_give_the_value_and_the_slope_of_all(n, skewness_weight, monkeypatch):
     """Blocks that do and do not divide the rows, and a matrix that is no rotation."""
     monkeypatch.setattr(module, "FEWEST_IN_BLOCK", 1)
     monkeypatch.setattr(module, "MOST_IN_BLOCK", 20)
     rng = np.random.default_rng(n)
     rows, turn = rng.laplace(size=(n, 3)), rng.standard_normal((3, 3))
     blocks = module._Rows(rows)
-    expected = naive.negentropy(rows @ turn, lopsided)
-    assert_allclose(blocks.value(turn, lopsided), expected, rtol=1e-12)
-    value, slope = blocks.slope(turn, lopsided)
+    expected = naive.negentropy(rows @ turn, skewness_weight)
+    assert_allclose(blocks.value(turn, skewness_weight), expected, rtol=1e-12)
+    value, slope = blocks.slope(turn, skewness_weight)
     assert_allclose(value, expected, rtol=1e-12)
-    assert_allclose(slope, naive.negentropy_slope(rows, turn, lopsided), atol=1e-6)
+    assert_allclose(slope, naive.negentropy_slope(rows, turn, skewness_weight), atol=1e-6)
 
 
 def test_finalists_with_the_same_sources_are_followed_once(monkeypatch):
@@ -77,8 +79,8 @@ def test_moments_of_a_gaussian_give_zero():
     # k of the approximation: 1 / (variance of what a Gaussian's mean and variance leave of the moment)
     bell, leaning = np.exp(-(nodes**2) / 2), nodes * np.exp(-(nodes**2) / 2)
     for moment, others, constant in (
-        (bell, [nodes**0, (nodes**2 - 1) / 2**0.5], module.TAILS),
-        (leaning, [nodes], module.LEANS),
+        (bell, [nodes**0, (nodes**2 - 1) / 2**0.5], module.TAIL_CONSTANT),
+        (leaning, [nodes], module.SKEWNESS_CONSTANT),
     ):
         left = moment - sum((mean @ (moment * other)) * other for other in others)
         assert_allclose(1 / (2 * (mean @ left**2)), constant, rtol=1e-9)
@@ -86,23 +88,23 @@ def test_moments_of_a_gaussian_give_zero():
 
 @given(st.integers(2, 6), st.sampled_from([0.0, 0.25, 1.0]), st.integers(0, 100))
 @settings(max_examples=20, deadline=None)
-def test_the_search_follows_the_gradient(d, lopsided, seed):
+def test_the_search_follows_the_gradient(d, skewness_weight, seed):
     """Where it ends no rotation in a plane raises J."""
     rows, _ = whitened(400, d, seed)
-    found = module._ascend(module._Rows(rows), np.eye(d), lopsided, 500, 1e-7)
+    found = module._ascend(module._Rows(rows), np.eye(d), skewness_weight, 500, 1e-7)
     assert_allclose(found.matrix.T @ found.matrix, np.eye(d), atol=1e-10)
-    assert_allclose(found.negentropy, negentropy(rows @ found.matrix, lopsided), rtol=1e-10)
+    assert_allclose(found.negentropy, negentropy(rows @ found.matrix, skewness_weight), rtol=1e-10)
 
     def turned(angles):
         skew = np.zeros((d, d))
         skew[np.triu_indices(d, 1)] = angles
         skew -= skew.T
         rotation = np.linalg.solve(np.eye(d) - skew / 2, np.eye(d) + skew / 2)
-        return negentropy(rows @ found.matrix @ rotation, lopsided)
+        return negentropy(rows @ found.matrix @ rotation, skewness_weight)
 
     slope = approx_fprime(np.zeros(d * (d - 1) // 2), turned, 1e-6)
     assert np.abs(slope).max() < 1e-4 * found.negentropy
-    assert found.negentropy >= negentropy(rows, lopsided) * (1 - 1e-12)
+    assert found.negentropy >= negentropy(rows, skewness_weight) * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "uniform", "exponential", "binary", "mixed"])
@@ -139,8 +141,8 @@ def test_many_rows_are_searched_on_some_of_them():
     assert mixed.max(axis=0).min() > 0.99
 
 
-@pytest.mark.parametrize("lopsided", [0.0, 1.0])
-def test_the_gradient_is_that_of_the_objective_far_from_the_base(lopsided, monkeypatch):
+@pytest.mark.parametrize("skewness_weight", [0.0, 1.0])
+def test_the_gradient_is_that_of_the_objective_far_from_the_base(skewness_weight, monkeypatch):
     """As the optimiser is given it, at a large turn."""
     rows, _ = whitened(300, 4, 2)
     seen = {}
@@ -151,7 +153,7 @@ def test_the_gradient_is_that_of_the_objective_far_from_the_base(lopsided, monke
 
     module_minimize = module.minimize
     monkeypatch.setattr(module, "minimize", caught)
-    module._ascend(module._Rows(rows), np.eye(4), lopsided, 1, 1e-3)
+    module._ascend(module._Rows(rows), np.eye(4), skewness_weight, 1, 1e-3)
     point = np.random.default_rng(3).standard_normal(6)
     value, gradient = seen["function"](point)
     numeric = approx_fprime(point, lambda x: seen["function"](x)[0], 1e-7)

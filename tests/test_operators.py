@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from contrica.cumulants import CumulantOperator
-from contrica.operators import PackedTensor, RankOneSum, as_operator, relative_norm
+from contrica.moments.fourth import CumulantOperator
+from contrica.moments.operators import PackedTensor, RankOneSum, as_operator, relative_norm
 from tests import naive
 
 

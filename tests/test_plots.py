@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from contrica import plots
-from contrica.ranks import Ranks, Scree
+from contrica.solvers.ranks import Ranks, Scree
 
 
 def test_scree_draws_magnitudes_and_marks_ranks():

@@ -3,10 +3,16 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA
 
-from contrica.blocks import Blocks, as_rows
-from contrica.cumulants import CumulantOperator, cumulants
-from contrica.operators import PackedTensor
-from contrica.projection import common_basis, draw_in, project_cumulants, project_rows, survey
+from contrica.moments.fourth import CumulantOperator, cumulants
+from contrica.moments.operators import PackedTensor
+from contrica.moments.projection import (
+    common_basis,
+    project_cumulants,
+    project_rows,
+    survey,
+    winsorize_rows,
+)
+from contrica.rows.blocks import Blocks, as_rows
 from tests import naive
 
 
@@ -74,14 +80,14 @@ def mahalanobis(rows, like):
     return np.sqrt(np.sum(centred @ np.linalg.inv(np.cov(like.T, bias=True)) * centred, axis=1))
 
 
-def test_rows_are_drawn_in_as_one_by_one(rng):
+def test_rows_are_winsorized_as_one_by_one(rng):
     X = rng.standard_t(3, size=(150, 3)) @ rng.standard_normal((3, 3)) + 4
-    assert_allclose(draw_in(X), naive.drawn_in(X, 0.99), rtol=1e-9)
+    assert_allclose(winsorize_rows(X), naive.winsorized(X, 0.99), rtol=1e-9)
 
 
-def test_the_farthest_rows_are_drawn_in_and_all_others_left_as_they_are(rng):
+def test_the_farthest_rows_are_winsorized_and_all_others_left_as_they_are(rng):
     X = rng.standard_t(3, size=(1000, 4)) * [1, 10, 100, 1000]
-    found = draw_in(X)
+    found = winsorize_rows(X)
     moved = (found != X).any(axis=1)  # the others to the last bit
     assert 10 <= moved.sum() <= 30
     before, after = mahalanobis(X, X), mahalanobis(found, X)
@@ -92,21 +98,21 @@ def test_the_farthest_rows_are_drawn_in_and_all_others_left_as_they_are(rng):
 
 def test_a_change_of_coordinates_commutes_with_drawing_in(rng):
     X, M = rng.standard_t(3, size=(300, 3)), rng.standard_normal((3, 3))
-    assert_allclose(draw_in(X @ M + 7), draw_in(X) @ M + 7, rtol=1e-9, atol=1e-9)
+    assert_allclose(winsorize_rows(X @ M + 7), winsorize_rows(X) @ M + 7, rtol=1e-9, atol=1e-9)
 
 
-def test_constant_variables_and_one_variable_are_drawn_in(rng):
+def test_constant_variables_and_one_variable_are_winsorized(rng):
     X = np.c_[rng.standard_t(2, size=500), np.full(500, 3.0)]
-    assert_allclose(draw_in(X)[:, 1], 3.0)
-    assert np.ptp(draw_in(X)[:, 0]) < np.ptp(X[:, 0])
-    assert draw_in(X[:, :1]).shape == (500, 1)
+    assert_allclose(winsorize_rows(X)[:, 1], 3.0)
+    assert np.ptp(winsorize_rows(X)[:, 0]) < np.ptp(X[:, 0])
+    assert winsorize_rows(X[:, :1]).shape == (500, 1)
 
 
 def test_a_wild_row_ends_no_farther_than_others(rng):
     X = rng.laplace(size=(5000, 5))
     wild = X.copy()
     wild[0] = 300.0
-    assert mahalanobis(draw_in(wild), X)[0] < 1.2 * mahalanobis(X, X).max()
+    assert mahalanobis(winsorize_rows(wild), X)[0] < 1.2 * mahalanobis(X, X).max()
 
 
 def test_rows_are_projected_as_the_estimate_takes_them(pair):
@@ -114,11 +120,11 @@ def test_rows_are_projected_as_the_estimate_takes_them(pair):
     X = pair[0]
     assert project_rows(X, None) is X
     assert_allclose(project_rows(X, basis, "unbiased"), X @ basis)
-    assert_allclose(project_rows(X, basis, "robust"), draw_in(X @ basis))
+    assert_allclose(project_rows(X, basis, "robust"), winsorize_rows(X @ basis))
     for estimate, rows, kind in (
         ("plugin", X @ basis, "plugin"),
         ("unbiased", X @ basis, "unbiased"),
-        ("robust", draw_in(X @ basis), "plugin"),
+        ("robust", winsorize_rows(X @ basis), "plugin"),
     ):
         found = project_cumulants(X, basis, estimate).fourth.flatten()
         assert_allclose(found, cumulants(rows, kind).fourth.flatten(), rtol=1e-12)

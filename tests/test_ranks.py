@@ -3,10 +3,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from contrica import IdentifiabilityWarning
-from contrica.cumulants import Cumulants, cumulants
 from contrica.datasets import make_four_clusters, make_synthetic
-from contrica.operators import RankOneSum
-from contrica.ranks import (
+from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.operators import RankOneSum
+from contrica.solvers.ranks import (
     algorithm_identifiable,
     check_ranks,
     choose_ranks,

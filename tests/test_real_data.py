@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import silhouette_score
 
 from contrica import ContrastiveICA
-from contrica.cumulants import cumulants
-from contrica.projection import common_basis
-from contrica.ranks import scree
+from contrica.moments.fourth import cumulants
+from contrica.moments.projection import common_basis
+from contrica.solvers.ranks import scree
 
 
 def test_mouse_eigenvalues_are_those_the_paper_plots(mouse):
@@ -28,8 +28,8 @@ def test_mouse_eigenvalues_are_those_the_paper_plots(mouse):
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 def test_plain_ica_separates_the_mice_as_in_the_paper(mouse):
     """ICA by HTD with 53 terms ranked by k(b): silhouette 0.604."""
-    from contrica.contrast import contrast_ratio
     from contrica.decompositions import htd
+    from contrica.solvers.ratio import contrast_ratio
 
     X, Y, labels = mouse
     basis = common_basis([X, Y], 15)

@@ -20,12 +20,12 @@ from contrica import (
     PlainPCA,
     ProbabilisticContrastivePCA,
 )
-from contrica.contrast import contrast_ratio
-from contrica.cumulants import cumulants
 from contrica.datasets import make_synthetic
 from contrica.decompositions import htd
 from contrica.estimators import contrastive_pca_path, probabilistic_pca_path
 from contrica.estimators._contrastive_pca import subspace_affinities
+from contrica.moments.fourth import cumulants
+from contrica.solvers.ratio import contrast_ratio
 from tests.backed import WithBackground
 
 CONTRASTIVE = [ContrastivePCA, ProbabilisticContrastivePCA, GeneralizedContrastivePCA]
@@ -546,7 +546,7 @@ def test_plain_ica_alone_ranks_by_weight(rng):
 
 
 def test_plain_ica_chooses_its_rank():
-    from contrica.ranks import choose_ranks
+    from contrica.solvers.ranks import choose_ranks
 
     design = make_synthetic(6, n_samples=20_000, random_state=1)
     X, Y = design.foreground, design.background
@@ -555,7 +555,7 @@ def test_plain_ica_chooses_its_rank():
 
 
 def test_plain_ica_works_in_the_stacked_principal_axes(rng):
-    from contrica.projection import common_basis
+    from contrica.moments.projection import common_basis
 
     X, Y = rng.laplace(size=(200, 35)), rng.laplace(size=(100, 35))
     model = PlainICA(2, rank=5, n_pcs=7).fit(X, background=Y)

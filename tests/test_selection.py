@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from contrica import selection
-from contrica.cumulants import cumulants
 from contrica.datasets import make_synthetic
-from contrica.joint import JointFit, JointProblem
 from contrica.metrics import pattern_similarity
-from contrica.operators import RankOneSum
-from contrica.ranks import choose_ranks
-from contrica.selection import choose_by_significance
-from contrica.significance import Judged, RowGroups, critical_score
-from contrica.symmetric import n_packed
+from contrica.moments.fourth import cumulants
+from contrica.moments.operators import RankOneSum
+from contrica.moments.symmetric import n_packed
+from contrica.solvers import selection
+from contrica.solvers.joint import JointFit, JointProblem
+from contrica.solvers.ranks import choose_ranks
+from contrica.solvers.selection import choose_by_significance
+from contrica.solvers.weights import RowGroups, WeightEstimates, critical_t_value
 
 
 def posed(data):
@@ -71,17 +71,17 @@ def example():
 
 def test_a_choice_says_what_it_rests_on(example):
     data, problem, _, _, found = example
-    patterns = problem.colour @ found.vectors
+    patterns = problem.dewhiten @ found.vectors
     patterns /= np.linalg.norm(patterns, axis=0)
     assert pattern_similarity(patterns[:, 6:], data.B) > 0.99
     assert pattern_similarity(patterns[:, :6], data.A) > 0.97
     assert_allclose(np.linalg.norm(found.vectors, axis=0), 1)
-    assert found.scores.shape == (2, 11)
-    assert found.critical == critical_score(22, 40, selection.LEVEL)
-    assert np.abs(found.scores).max(axis=0).min() > found.critical > found.rejected > 0
+    assert found.t_values.shape == (2, 11)
+    assert found.critical == critical_t_value(22, 40, selection.LEVEL)
+    assert np.abs(found.t_values).max(axis=0).min() > found.critical > found.rejected > 0
     # those of the background are significant there and the others are not
-    needed = critical_score(11, 40, selection.LEVEL)
-    assert np.abs(found.scores[1, :6]).min() > needed > np.abs(found.scores[1, 6:]).max()
+    needed = critical_t_value(11, 40, selection.LEVEL)
+    assert np.abs(found.t_values[1, :6]).min() > needed > np.abs(found.t_values[1, 6:]).max()
     # the true patterns leave noise only, of which two datasets of 10⁵ rows have little
     assert found.left.shape == (2,)
     assert (found.left < 0.01).all()
@@ -110,7 +110,7 @@ def ended_with(scores):
     problem = SimpleNamespace(tensors=tensors, whiten=np.eye(6))
     search = selection._Search(problem, [SimpleNamespace(n_groups=40)] * len(scores))
     fit = JointFit(vectors, scores, 0.0, 0, 0.0)
-    search.best = selection._Tried(fit, Judged(scores, np.ones_like(scores)))
+    search.best = selection._Tried(fit, WeightEstimates(scores, np.ones_like(scores)))
     return search
 
 
@@ -125,7 +125,7 @@ SCORES = [[9, 20, 20, 20, 1], [9, 3.3, -2.9, 2.5, 1]]
 def test_doubtful_patterns_are_shared_ones_where_fewer_are_wanted(wanted, ranks):
     choice = ended_with(SCORES).choice(wanted)
     assert choice[:2] == ranks
-    assert_allclose(choice.scores, np.array(SCORES)[:, :4])  # less what is in no dataset surely
+    assert_allclose(choice.t_values, np.array(SCORES)[:, :4])  # less what is in no dataset surely
     assert_allclose(choice.vectors, np.eye(6)[:, :4])
 
 
@@ -136,7 +136,7 @@ def test_a_pattern_without_weight_in_the_background_is_not_given_away():
 def test_a_pattern_of_any_background_is_a_shared_one_and_comes_first():
     choice = ended_with([[8, 9, 7], [0, 9, 0], [0, 0, -9]]).choice(None)
     assert choice[:2] == (2, 1)
-    assert_allclose(choice.scores[0], [9, 7, 8])
+    assert_allclose(choice.t_values[0], [9, 7, 8])
 
 
 def test_a_pattern_no_larger_in_the_foreground_is_none_of_it():
@@ -148,12 +148,12 @@ def test_a_pattern_no_larger_in_the_foreground_is_none_of_it():
     ("scores", "rejected", "told"),
     [
         ([[9, 20], [9, 0]], 0.0, []),
-        ([[9, 3.5], [9, 0]], 0.0, ["the weakest pattern has a score of 3.50 and needs 3.39"]),
-        ([[9, 20], [9, 0]], 3.3, ["a pattern with a score of 3.30 was left out, 3.39 was needed"]),
+        ([[9, 3.5], [9, 0]], 0.0, ["the weakest pattern has t = 3.50, 3.39 is needed"]),
+        ([[9, 20], [9, 0]], 3.3, ["a pattern with t = 3.30 was left out, 3.39 was needed"]),
         (
             [[9, 20], [9, 3.0]],
             0.0,
-            ["a pattern has a score of 3.00 in a background, from 3.10 on it is shared"],
+            ["a pattern has t = 3.00 in a background, from 3.10 on it is shared"],
         ),
     ],
 )

@@ -4,11 +4,11 @@ from numpy.testing import assert_allclose
 from scipy.stats import t as student
 from scipy.stats import trim_mean
 
-from contrica import significance
-from contrica.cumulants import cumulants
 from contrica.datasets import make_synthetic
-from contrica.joint import JointProblem, contrast_mask, descend
-from contrica.significance import RowGroups, critical_score, gain_score, weight_scores
+from contrica.moments.fourth import cumulants
+from contrica.solvers import weights as significance
+from contrica.solvers.joint import JointProblem, contrast_mask, descend
+from contrica.solvers.weights import RowGroups, critical_t_value, gain_t_value, weight_t_values
 from tests import naive
 
 
@@ -23,7 +23,7 @@ def scores_at_the_truth(X, Y, patterns):
     start = problem.whiten.T @ patterns
     fit = descend(problem.tensors, start, np.ones((2, start.shape[1]), dtype=bool), 300, 1e-6)
     norms = [tensor.squared_norm() for tensor in problem.tensors]
-    return weight_scores(groups, fit.vectors, fit.weights, norms).scores
+    return weight_t_values(groups, fit.vectors, fit.weights, norms).t_values
 
 
 # --- the pieces, against their twins ---
@@ -88,19 +88,23 @@ def test_means_and_errors_are_trimmed_ones(count, rng):
         assert_allclose((mean, square), expected, rtol=1e-12)
 
 
-def test_the_critical_score_is_exceeded_as_often_as_it_says(rng):
+def test_the_critical_t_value_is_exceeded_as_often_as_it_says(rng):
     """By the trimmed means of normal groups, of 20 000 weights; Student's t is Yuen's approximation."""
     centre, error = significance._trimmed(rng.standard_normal((20_000, 40)))
     for level in (0.2, 0.05, 0.01):
-        beyond = np.mean(np.abs(centre / np.sqrt(error)) > critical_score(1, 40, level))
+        beyond = np.mean(np.abs(centre / np.sqrt(error)) > critical_t_value(1, 40, level))
         assert 0.8 * level < beyond < 1.4 * level
 
 
 def test_more_weights_and_fewer_groups_ask_for_more():
-    assert critical_score(1, 40, 0.05) < critical_score(10, 40, 0.05) < critical_score(10, 8, 0.05)
-    assert critical_score(10, 40, 0.01) > critical_score(10, 40, 0.05)
-    assert_allclose(2 * 10 * student.sf(critical_score(10, 40, 0.05), 40 - 16 - 1), 0.05)
-    assert np.isfinite(critical_score(4, 2, 0.01))  # two groups leave one degree of freedom
+    assert (
+        critical_t_value(1, 40, 0.05)
+        < critical_t_value(10, 40, 0.05)
+        < critical_t_value(10, 8, 0.05)
+    )
+    assert critical_t_value(10, 40, 0.01) > critical_t_value(10, 40, 0.05)
+    assert_allclose(2 * 10 * student.sf(critical_t_value(10, 40, 0.05), 40 - 16 - 1), 0.05)
+    assert np.isfinite(critical_t_value(4, 2, 0.01))  # two groups leave one degree of freedom
 
 
 # --- scores ---
@@ -120,15 +124,15 @@ def test_scores_are_standard_for_zero_weights_and_large_for_patterns():
     assert zeros.size == 48
     # a standard deviation from 48 numbers is off by a tenth
     assert 0.7 < zeros.std() < 1.4
-    assert np.abs(zeros).max() < critical_score(zeros.size, 40, 0.01)
-    assert np.median(others) > 2 * critical_score(18, 40, 0.01)
-    assert np.mean(np.array(others) > critical_score(18, 40, 0.01)) > 0.95
+    assert np.abs(zeros).max() < critical_t_value(zeros.size, 40, 0.01)
+    assert np.median(others) > 2 * critical_t_value(18, 40, 0.01)
+    assert np.mean(np.array(others) > critical_t_value(18, 40, 0.01)) > 0.95
 
 
 def test_one_wild_row_does_not_hide_a_pattern(monkeypatch):
     data = make_synthetic(4, n_samples=50_000, random_state=0)
     patterns = np.column_stack([data.A, data.B])
-    needed = critical_score(14, 40, 0.01)
+    needed = critical_t_value(14, 40, 0.01)
     salient = 5  # the second column of B
     clean = scores_at_the_truth(data.foreground, data.background, patterns)
     assert clean[0, salient] > 2 * needed
@@ -192,7 +196,7 @@ def test_the_standard_error_of_a_gain_is_that_of_new_rows():
         *_, groups, norms, (first, second) = minima(X, Y, swapped, truth)
         gain = first.objective - second.objective
         gains.append(gain)
-        errors.append(gain / gain_score(groups, norms, first, second))
+        errors.append(gain / gain_t_value(groups, norms, first, second))
     assert 0.7 < np.median(errors) / np.std(gains, ddof=1) < 1.4
 
 
@@ -200,4 +204,4 @@ def test_two_equal_fits_have_no_gain():
     data = make_synthetic(4, n_samples=2000, random_state=0)
     truth = np.column_stack([data.A, data.B])
     *_, groups, norms, (first, second) = minima(data.foreground, data.background, truth, truth)
-    assert gain_score(groups, norms, first, second) == 0
+    assert gain_t_value(groups, norms, first, second) == 0

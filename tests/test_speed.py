@@ -9,8 +9,8 @@ from scipy.linalg.blas import dsyrk
 from sklearn.decomposition import PCA
 
 from contrica import ContrastiveICA
-from contrica.cumulants import cumulants
-from contrica.symmetric import n_packed
+from contrica.moments.fourth import cumulants
+from contrica.moments.symmetric import n_packed
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from speed import Growth, cells, naive, seconds

@@ -13,9 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from contrica import ContrastiveICA, stores
-from contrica.blocks import Rows, as_rows, column_summary, gram_times, held_in_memory, rows_times
-from contrica.stores import Names, open_dask, open_rows
+from contrica import ContrastiveICA
+from contrica.rows import stores
+from contrica.rows.blocks import (
+    Rows,
+    as_rows,
+    column_summary,
+    gram_times,
+    held_in_memory,
+    rows_times,
+)
+from contrica.rows.stores import Names, open_dask, open_rows
 
 GENES = np.array([f"g{j}" for j in range(40)])
 

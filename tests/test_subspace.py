@@ -3,11 +3,12 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
-from contrica import ContrastiveICA, PatternWarning, subspace
-from contrica.cumulants import cumulants
+from contrica import ContrastiveICA, PatternWarning
 from contrica.datasets import load_digits_on_photos
 from contrica.metrics import pattern_cosines, pattern_similarity
-from contrica.subspace import choose_dimension, contrast_axes, subspace_ica
+from contrica.moments.fourth import cumulants
+from contrica.solvers import subspace
+from contrica.solvers.subspace import choose_dimension, contrast_axes, subspace_ica
 
 
 def planted(n, p, seed, n_salient=2):
@@ -97,7 +98,7 @@ def test_both_digits_are_found_in_the_demo(seed):
 
 def test_no_contrast_is_said_and_candidates_are_returned():
     _, Y, _ = planted(2000, 6, 3)
-    with pytest.warns(PatternWarning, match="no direction varies more"):
+    with pytest.warns(PatternWarning, match="no direction stands out from a permutation null"):
         model = ContrastiveICA(2, solver="subspace", random_state=0).fit(
             Y[:1000], background=Y[1000:]
         )
@@ -181,7 +182,7 @@ def test_a_source_that_is_always_on_is_ranked_by_its_shift(rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strength", [0.5, 0.7, 3.0])
-def test_the_dimension_does_not_hang_on_the_deals(strength):
+def test_the_dimension_does_not_hang_on_the_permutations(strength):
     """One strong source and one that is weak, doubtful or strong; twenty generators."""
     rng = np.random.default_rng(3)
     X, Y = rng.laplace(size=(1000, 6)), rng.laplace(size=(1000, 6))
@@ -209,8 +210,8 @@ def test_the_count_stops_at_the_widest_gap_of_what_is_in_doubt(monkeypatch):
 
 
 @pytest.mark.parametrize(("n", "m"), [(1500, 1000), (150, 3001), (3001, 150)])
-def test_packs_of_rows_are_dealt_as_rows_are(n, m, monkeypatch):
-    """What chance gives is the same, whether rows are dealt or packs of them; sizes do not matter."""
+def test_batches_of_rows_are_permuted_as_rows_are(n, m, monkeypatch):
+    """The null is the same, whether rows are permuted or batches of them; sizes do not matter."""
     rng = np.random.default_rng(1)
     rows = rng.laplace(size=(n + m, 4))
     stacked = subspace._Stacked(rows[:n], rows[n:])
@@ -220,15 +221,15 @@ def test_packs_of_rows_are_dealt_as_rows_are(n, m, monkeypatch):
     chances = []
     for few in (0, 10**6):
         monkeypatch.setattr(subspace, "FEW_ROWS", few)
-        monkeypatch.setattr(subspace, "PACKS", 300)
-        deals = list(subspace._deals(stacked, 1000, np.random.default_rng(2)))
+        monkeypatch.setattr(subspace, "BATCHES", 300)
+        permuted = list(subspace._permuted_products(stacked, 1000, np.random.default_rng(2)))
         whole = rows.T @ rows
-        chances.append([subspace._largest_ratio(*deal, 0.0) - 1 for deal in deals])
-        for fore, back in deals[:5]:
+        chances.append([subspace._largest_ratio(*each, 0.0) - 1 for each in permuted])
+        for fore, back in permuted[:5]:
             assert_allclose(n * fore + m * back, whole, rtol=0.1, atol=50)
-    packs, single = np.array(chances)
-    assert_allclose(packs.mean(), single.mean(), rtol=0.05)
-    assert_allclose(packs.std(), single.std(), rtol=0.15)
+    batches, single = np.array(chances)
+    assert_allclose(batches.mean(), single.mean(), rtol=0.05)
+    assert_allclose(batches.std(), single.std(), rtol=0.15)
 
 
 @pytest.mark.slow
@@ -256,7 +257,7 @@ def test_a_strong_pattern_among_many_variables_is_one_pattern(strength, n, m):
 
 
 @pytest.mark.parametrize(("n", "m", "wild"), [(4000, 4, 1e9), (2000, 8, 1e9)])
-def test_a_wild_row_dealt_to_few_others_leaves_the_count(n, m, wild):
+def test_an_outlying_row_among_few_leaves_the_count(n, m, wild):
     """Its rounding errors are larger there than anywhere in the data."""
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((n, 10)), rng.standard_normal((m, 10))
@@ -311,7 +312,7 @@ def test_things_that_vary_in_shape_are_found_by_the_shift_they_make(monkeypatch)
         X, Y, middles = fan(6000, seed)
         for values in (with_choice, without):
             if values is without:
-                monkeypatch.setattr(subspace, "OTHER_CONTRASTS", ())
+                monkeypatch.setattr(subspace, "OTHER_SKEWNESS_WEIGHTS", ())
             model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
             values.append(pattern_similarity(model.components_.T, middles.T))
             monkeypatch.undo()

@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
 from contrica import ContrastiveICA, ProportionalContrastiveICA
-from contrica.blocks import Blocks
-from contrica.projection import common_basis
-from contrica.sums import DataSums
+from contrica.moments.projection import common_basis
+from contrica.moments.streaming import DataSums
+from contrica.rows.blocks import Blocks
 
 
 @pytest.fixture(scope="module")

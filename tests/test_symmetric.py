@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from contrica.symmetric import fix_signs, n_packed, smat, svec, svec_outer
+from contrica.moments.symmetric import fix_signs, n_packed, smat, svec, svec_outer
 
 sizes = st.integers(1, 9)
 seeds = st.integers(0, 2**32 - 1)

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_limits
 
-import contrica.negentropy as negentropy
-from contrica import blocks
-from contrica.threads import few_threads, n_threads, one_thread, team
+import contrica.solvers.negentropy as negentropy
+from contrica.rows import blocks
+from contrica.rows.threads import few_threads, n_threads, one_thread, team
 
 
 @pytest.fixture

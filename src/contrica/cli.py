@@ -18,20 +18,21 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from contrica import __version__, load, plots, save
-from contrica.blocks import ClusterLostError, Rows, as_rows, column_summary
 from contrica.compare import METHODS, Comparison, MethodResult, compare_methods, read_labels
-from contrica.contrast import DEFLATIONS
-from contrica.cumulants import cumulants, fits_packed, pooled
 from contrica.datasets import load_digits_on_photos
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA, ratio_name
 from contrica.experiments import EXPERIMENTS
 from contrica.experiments import reproduce as run_experiments
 from contrica.files import output_file, output_folder, write_blocks, write_table
-from contrica.joint import JointProblem
-from contrica.memory import memory_budget
 from contrica.metrics import pattern_cosines
-from contrica.projection import common_basis, estimate_of_rows, project_cumulants, rows_in
-from contrica.ranks import (
+from contrica.moments.fourth import cumulants, fits_packed, pooled
+from contrica.moments.projection import common_basis, estimate_of_rows, project_cumulants, rows_in
+from contrica.rows.blocks import ClusterLostError, Rows, as_rows, column_summary
+from contrica.rows.memory import memory_budget
+from contrica.rows.stores import computed, open_dask, open_rows
+from contrica.solvers.deflation import DEFLATIONS
+from contrica.solvers.joint import JointProblem
+from contrica.solvers.ranks import (
     Ranks,
     algorithm_identifiable,
     choose_ranks,
@@ -39,9 +40,8 @@ from contrica.ranks import (
     scree,
     spm_identifiable,
 )
-from contrica.selection import RankChoice, choose_by_significance, searchable
-from contrica.significance import RowGroups
-from contrica.stores import computed, open_dask, open_rows
+from contrica.solvers.selection import RankChoice, choose_by_significance, searchable
+from contrica.solvers.weights import RowGroups
 from contrica.validation import check_finite, check_same_features, generator
 
 try:
@@ -122,7 +122,7 @@ Pcs = Annotated[str, typer.Option(help="Principal components: a number, 'auto' o
 Estimate = Annotated[
     str,
     typer.Option(
-        help="'plugin' (the paper's), 'unbiased' or 'robust' (outlying rows drawn in) cumulants."
+        help="'plugin' (the paper's), 'unbiased' or 'robust' (outlying rows winsorized) cumulants."
     ),
 ]
 
@@ -433,12 +433,14 @@ def _sizes(model: ContrastiveICA | ProportionalContrastiveICA) -> str:
 def _print_fit(
     model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence[str], *notes: str
 ) -> None:
-    """Patterns, the solver that was chosen and why, and how sure the data are of the ranks."""
+    """Patterns, the solver that was chosen and why, and what the ranks rest on."""
     out.print(_summary(model, names))
     lines = [*notes, _sizes(model)]
     if isinstance(model, ContrastiveICA):
         said = model.summary().splitlines()
-        lines += [line for line in said if line.startswith(("solver:", "doubt:", "near a tie:"))]
+        lines += [
+            line for line in said if line.startswith(("solver:", "rank selection:", "near a tie:"))
+        ]
     for line in lines:
         out.print(line, highlight=False, markup=False)
 
@@ -595,7 +597,7 @@ def fit(
         str,
         typer.Option(
             help="'joint' (all patterns fitted together), 'subspace' (ICA where the contrast is "
-            "largest), 'paper' (Algorithm 2) or 'auto' (joint where it is sure of its patterns, "
+            "largest), 'paper' (Algorithm 2) or 'auto' (joint where its patterns are significant, "
             "subspace where not)."
         ),
     ] = "auto",
@@ -721,7 +723,7 @@ def _significant(choice: RankChoice | None, n_features: int) -> Iterator[str]:
         f"patterns of a joint fit, which leaves {left} of the fourth cumulants (squared norms, "
         "foreground first)"
     )
-    yield f"doubt: {choice.doubt}"
+    yield f"rank selection: {choice.description}"
     yield from (f"near a tie: {tie}" for tie in choice.near_ties)
 
 
@@ -746,8 +748,8 @@ def ranks(
 ) -> None:
     """Show the eigenvalues of both flattened cumulants, two choices of r and l, and what is unique.
 
-    One choice reads the eigenvalues, as --solver paper does; the other counts the patterns that a joint
-    fit is sure of, as --solver joint and auto do, in no more dimensions than auto tries. Several
+    One choice reads the eigenvalues, as --solver paper does; the other counts the significant patterns
+    of a joint fit, as --solver joint and auto do, in no more dimensions than auto tries. Several
     backgrounds are pooled for the eigenvalues.
     """
     if output is not None and output.suffix.lower() not in (".png", ".pdf", ".svg"):
@@ -767,11 +769,11 @@ def ranks(
         )
         values = scree(first, pooled(others))
         chosen = choose_ranks(first, pooled(others))
-        p, sure = first.n_features, None
+        p, significant = first.n_features, None
         if searchable(p, n_datasets=len(rows)):
             problem = JointProblem.of(first, *others)
             groups = [RowGroups(part, problem.whiten) for part in rows]
-            sure = choose_by_significance(problem, groups, chosen, rng=generator(seed))
+            significant = choose_by_significance(problem, groups, chosen, rng=generator(seed))
     table = RichTable(title="Eigenvalues by magnitude")
     for heading in ("", "foreground", "background"):
         table.add_column(heading, justify="right")
@@ -795,7 +797,7 @@ def ranks(
             highlight=False,
             markup=False,
         )
-    for line in _significant(sure, p):
+    for line in _significant(significant, p):
         out.print(line, highlight=False, markup=False)
     if output is not None:
         with output_file(output, overwrite=overwrite) as temporary:

@@ -26,8 +26,8 @@ from contrica.estimators import (
     ProbabilisticContrastivePCA,
     ProportionalContrastiveICA,
 )
-from contrica.selection import RankChoice
-from contrica.tables import Table, read_table
+from contrica.rows.tables import Table, read_table
+from contrica.solvers.selection import RankChoice
 
 __all__ = [
     "Table",
@@ -167,6 +167,13 @@ def save(model: Any, path: str | Path) -> None:
         np.savez_compressed(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
 
 
+# What earlier versions called otherwise.
+_RENAMED = {
+    "pattern_scores_": "pattern_t_values_",
+    "rank_choice_.scores": "rank_choice_.t_values",
+}
+
+
 def _spread(learnt: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """What was learnt, a choice of ranks as one entry for each of its fields."""
     for key, value in learnt.items():
@@ -203,7 +210,7 @@ def _older(name: str, parameters: dict[str, Any], learnt: dict[str, Any]) -> dic
         "solver_": "plain" if np.isnan(ratio).all() else parameters["solver"],
         "reason_": "saved by an earlier version, which did not choose",
         "rank_choice_": None,
-        "pattern_scores_": np.full(ratio.shape, np.nan),
+        "pattern_t_values_": np.full(ratio.shape, np.nan),
         **ties,
     }
 
@@ -240,7 +247,8 @@ def load(path: str | Path) -> Any:
         if name == ContrastiveICA.__name__:
             parameters.setdefault("solver", "paper")  # the only one there was
         model = _MODELS[name](**parameters)
-        learnt = _gathered({**header["learnt"], **arrays})
+        learnt = {**header["learnt"], **arrays}
+        learnt = _gathered({_RENAMED.get(key, key): value for key, value in learnt.items()})
         learnt |= _older(name, parameters, learnt)
     except _NO_MODEL as error:
         raise ValueError(

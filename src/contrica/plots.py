@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.ranks import Ranks, Scree
+from contrica.solvers.ranks import Ranks, Scree
 
 __all__ = ["images", "loadings", "scatter", "scree", "small_multiples"]
 
@@ -37,7 +37,7 @@ def scree(values: Scree, ranks: Ranks | None = None, ax: Any = None) -> Any:
     Parameters
     ----------
     values : Scree
-        From `contrica.ranks.scree`.
+        From `contrica.solvers.ranks.scree`.
     ranks : Ranks, optional
         Marked at r and r + ℓ.
     ax : matplotlib Axes, optional

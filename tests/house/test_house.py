@@ -17,16 +17,13 @@ import contrica
 SOURCE = Path(contrica.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-# What stands left may not import what stands right; names in one group may import each other.
-LAYERS = [
-    {"_version", "validation", "symmetric", "threads", "blocks", "memory"},
-    {"tables", "stores"},
-    {"metrics", "negentropy", "operators"},
-    {"cumulants", "projection", "sums"},
-    {"eigen"},
+# The rooms, from the inside out: none may import from one that stands further right.
+ROOMS = [
+    {"_version", "validation"},
+    {"rows"},
+    {"metrics", "moments"},
     {"decompositions"},
-    {"ranks", "contrast", "joint", "subspace"},
-    {"significance", "selection"},
+    {"solvers"},
     {"estimators"},
     {"datasets", "files"},
     {"compare"},
@@ -34,32 +31,51 @@ LAYERS = [
     {"experiments"},
     {"cli"},
 ]
-LEVEL = {name: i for i, layer in enumerate(LAYERS) for name in layer}
+LEVEL = {name: i for i, room in enumerate(ROOMS) for name in room}
 
 
 def module_of(path):
-    return path.relative_to(SOURCE).with_suffix("").parts[0]
+    """A file's module, without the name of the package: ``rows.blocks``."""
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
 
 
 def imported_by(path):
-    """Modules of contrica that a file imports, at any depth of its code."""
+    """Modules of contrica that a file imports, at any depth of its code, as `module_of` has them."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("contrica"):
-            names = [node.module] if node.module != "contrica" else []
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "contrica":
+            # "from contrica.rows import blocks" imports a module, or a name of the package's
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names if alias.name.startswith("contrica.")]
-        yield from (name.split(".")[1] for name in names)
+        for name in names:
+            parts = name.split(".")[1:]
+            while parts and not SOURCE.joinpath(*parts).with_suffix(".py").exists():
+                if SOURCE.joinpath(*parts, "__init__.py").exists():
+                    parts.append("__init__")
+                    break
+                parts.pop()
+            if parts:
+                yield ".".join(parts)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_point_inward(path):
-    name = module_of(path)
-    if name == "__init__":
-        return
-    assert name in LEVEL, f"say in which layer {name} belongs"
-    for used in imported_by(path):
-        assert LEVEL[used] <= LEVEL[name], f"{name} must not import {used}"
+GRAPH = {module_of(path): set(imported_by(path)) for path in FILES}
+
+
+@pytest.mark.parametrize("name", [name for name in GRAPH if name != "__init__"])
+def test_imports_point_inward(name):
+    room = name.split(".")[0]
+    assert room in LEVEL, f"say among which rooms {room} belongs"
+    for used in GRAPH[name]:
+        assert LEVEL[used.split(".")[0]] <= LEVEL[room], f"{name} must not import {used}"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    left = {name: set(used) for name, used in GRAPH.items()}
+    while leaves := [name for name, used in left.items() if not used & left.keys()]:
+        for name in leaves:
+            del left[name]
+    assert not left, f"in a cycle, or behind one: {sorted(left)}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))

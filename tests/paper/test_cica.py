@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import silhouette_score
 
 from contrica import ContrastiveICA
-from contrica.contrast import contrast_ratio
-from contrica.cumulants import cumulants
 from contrica.datasets import make_four_clusters
-from contrica.operators import RankOneSum
+from contrica.moments.fourth import cumulants
+from contrica.moments.operators import RankOneSum
+from contrica.solvers.ratio import contrast_ratio
 
 
 def test_cumulants_of_the_model_are_sums_of_rank_one_terms():

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 from contrica import PatternWarning
 from contrica.decompositions import htd, htd_error_bound
 from contrica.metrics import match_patterns
-from contrica.operators import PackedTensor, RankOneSum
-from contrica.symmetric import n_packed
+from contrica.moments.operators import PackedTensor, RankOneSum
+from contrica.moments.symmetric import n_packed
 
 
 def test_example_with_two_variables():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from contrica.decompositions._result import Decomposition, canonical, least_squares_weights
-from contrica.eigen import top_eigenpairs
-from contrica.operators import TensorOperator, as_operator
-from contrica.symmetric import smat
+from contrica.moments.eigen import top_eigenpairs
+from contrica.moments.operators import TensorOperator, as_operator
+from contrica.moments.symmetric import smat
 from contrica.validation import check_rank
 
 __all__ = ["foobi"]

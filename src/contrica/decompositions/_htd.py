@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from contrica.decompositions._result import Decomposition, canonical
-from contrica.eigen import top_eigenpairs
-from contrica.operators import TensorOperator, as_operator
-from contrica.symmetric import n_packed
+from contrica.moments.eigen import top_eigenpairs
+from contrica.moments.operators import TensorOperator, as_operator
+from contrica.moments.symmetric import n_packed
 from contrica.validation import PatternWarning, check_rank, warn_user
 
 __all__ = ["TIE_GAP", "htd", "htd_error_bound"]
@@ -55,7 +55,7 @@ def htd(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.operators import RankOneSum
+    >>> from contrica.moments import RankOneSum
     >>> T = RankOneSum(np.array([2.0, 1.0]), np.array([[1.0, 0.0998], [0.0, 0.995]]))
     >>> htd(T, 2).weights.round(4)
     array([2.    , 0.9994])

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica.decompositions._result import Decomposition, canonical, check_few_terms
-from contrica.eigen import top_eigenpairs
-from contrica.operators import Congruence, TensorOperator, as_operator
-from contrica.projection import whitening
+from contrica.moments.eigen import top_eigenpairs
+from contrica.moments.operators import Congruence, TensorOperator, as_operator
+from contrica.moments.projection import whitening
 from contrica.validation import check_count, warn_user
 
 __all__ = ["jade"]
@@ -58,7 +58,7 @@ def jade(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.operators import RankOneSum
+    >>> from contrica.moments import RankOneSum
     >>> jade(RankOneSum(np.array([1.0, 3.0]), np.eye(3)[:, :2]), 2).weights.round(6)
     array([3., 1.])
     """

@@ -10,7 +10,7 @@ from contrica.decompositions._result import (
     check_few_terms,
     least_squares_weights,
 )
-from contrica.operators import TensorOperator, as_operator
+from contrica.moments.operators import TensorOperator, as_operator
 
 __all__ = ["jennrich"]
 
@@ -44,7 +44,7 @@ def jennrich(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.operators import RankOneSum
+    >>> from contrica.moments import RankOneSum
     >>> rng = np.random.default_rng(0)
     >>> T = RankOneSum(np.array([2.0, -1.0]), rng.standard_normal((3, 2)))
     >>> found = jennrich(T, 2, rng=rng)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from contrica.decompositions._result import Decomposition, canonical, check_few_terms
-from contrica.operators import TensorOperator, as_operator
+from contrica.moments.operators import TensorOperator, as_operator
 
 __all__ = ["orthogonal"]
 
@@ -44,7 +44,7 @@ def orthogonal(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.operators import RankOneSum
+    >>> from contrica.moments import RankOneSum
     >>> T = RankOneSum(np.array([2.0, 2.0]), np.eye(3)[:, :2])
     >>> orthogonal(T, 2, rng=np.random.default_rng(0)).weights.round(6)
     array([2., 2.])

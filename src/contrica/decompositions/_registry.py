@@ -15,7 +15,7 @@ from contrica.decompositions._jennrich import jennrich
 from contrica.decompositions._orthogonal import orthogonal
 from contrica.decompositions._result import Decomposition
 from contrica.decompositions._spm import spm
-from contrica.operators import TensorOperator
+from contrica.moments.operators import TensorOperator
 from contrica.validation import check_choice
 
 __all__ = ["METHODS", "decompose"]

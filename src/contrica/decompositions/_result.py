@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contrica.operators import RankOneSum, TensorOperator
-from contrica.symmetric import fix_signs
+from contrica.moments.operators import RankOneSum, TensorOperator
+from contrica.moments.symmetric import fix_signs
 from contrica.validation import check_rank
 
 __all__ = ["Decomposition", "canonical", "check_few_terms", "least_squares_weights"]

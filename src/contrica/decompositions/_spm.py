@@ -11,10 +11,10 @@ from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica.decompositions._result import Decomposition, canonical
-from contrica.eigen import Eigenpairs, top_eigenpairs
-from contrica.operators import TensorOperator, as_operator
-from contrica.symmetric import smat, svec_outer
-from contrica.threads import one_thread
+from contrica.moments.eigen import Eigenpairs, top_eigenpairs
+from contrica.moments.operators import TensorOperator, as_operator
+from contrica.moments.symmetric import smat, svec_outer
+from contrica.rows.threads import one_thread
 from contrica.validation import PatternWarning, check_count, check_rank, warn_user
 
 __all__ = ["spm"]
@@ -118,7 +118,7 @@ def spm(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.operators import RankOneSum
+    >>> from contrica.moments import RankOneSum
     >>> rng = np.random.default_rng(0)
     >>> T = RankOneSum(np.array([2.0, -1.0, 0.5]), rng.standard_normal((3, 3)))
     >>> found = spm(T, rng=rng)

@@ -13,7 +13,21 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from contrica.blocks import (
+from contrica.decompositions import Decomposition, htd
+from contrica.estimators._background import Background
+from contrica.moments.fourth import Cumulants, Storage, cumulants, packed_bytes
+from contrica.moments.operators import PackedTensor, relative_norm
+from contrica.moments.projection import (
+    CUMULANTS,
+    basis_of_cumulants,
+    common_basis,
+    estimate_of_rows,
+    project_rows,
+    survey,
+)
+from contrica.moments.streaming import CheckedRows, DataSums
+from contrica.moments.symmetric import fix_signs, n_packed
+from contrica.rows.blocks import (
     ColumnSummary,
     Rows,
     as_rows,
@@ -24,24 +38,10 @@ from contrica.blocks import (
     rows_times,
     tensor_times,
 )
-from contrica.contrast import contrast_ratio
-from contrica.cumulants import Cumulants, Storage, cumulants, packed_bytes
-from contrica.decompositions import Decomposition, htd
-from contrica.estimators._background import Background
-from contrica.memory import check_memory, memory_budget
-from contrica.operators import PackedTensor, relative_norm
-from contrica.projection import (
-    CUMULANTS,
-    basis_of_cumulants,
-    common_basis,
-    estimate_of_rows,
-    project_rows,
-    survey,
-)
-from contrica.ranks import Ranks, choose_ranks
-from contrica.sums import CheckedRows, DataSums
-from contrica.symmetric import fix_signs, n_packed
-from contrica.threads import few_threads
+from contrica.rows.memory import check_memory, memory_budget
+from contrica.rows.threads import few_threads
+from contrica.solvers.ranks import Ranks, choose_ranks
+from contrica.solvers.ratio import contrast_ratio
 from contrica.validation import (
     DelicateDataWarning,
     PatternWarning,
@@ -74,7 +74,7 @@ logger = logging.getLogger("contrica")
 # ranks and to rotate sources. In memory, they are held so many times over.
 MANY_ROWS, MOST_HELD, HELD_COPIES, FEWEST_HELD = 100_000, 2**24, 10, 2000
 # Matrices of as many rows and columns as there are dimensions that a fit holds, and copies of the rows
-# that drawing them in takes.
+# that winsorizing them takes.
 MATRIX_COPIES, ROBUST_COPIES = 12, 6
 # What `partial_fit` keeps from call to call.
 _SUMS = ("foreground_sums_", "background_sums_")
@@ -93,16 +93,16 @@ class Separation(NamedTuple):
     ratio: np.ndarray
     residual: float
     n_iter: int
-    # whether the data are sure of a pattern, and its score, where that was asked; doubtful ones come last
-    sure: np.ndarray | None = None
-    scores: np.ndarray | None = None
+    # whether a pattern is significant, and its t-value, where that was asked; others come last
+    significant: np.ndarray | None = None
+    t_values: np.ndarray | None = None
 
     def order(self) -> np.ndarray:
         """Patterns by decreasing contrast ratio; NaN, no background, leaves the order by weight."""
         by_ratio = np.argsort(-self.ratio, kind="stable")
-        if self.sure is None:
+        if self.significant is None:
             return by_ratio
-        return by_ratio[np.argsort(~self.sure[by_ratio], kind="stable")]
+        return by_ratio[np.argsort(~self.significant[by_ratio], kind="stable")]
 
 
 class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -410,7 +410,7 @@ class BaseContrastive(ContrastTransformer):
         if isinstance(X, Iterator):
             raise ValueError(
                 "X is an iterator, which can be read once: after fit nothing would be left to transform. "
-                "Give what can be read again from its beginning, contrica.blocks.Blocks of a list or "
+                "Give what can be read again from its beginning, contrica.rows.Blocks of a list or "
                 "of a function, or call fit, and then transform of other rows."
             )
         return super().fit_transform(X, y, **fit_params)

@@ -12,17 +12,24 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from contrica.blocks import Rows
-from contrica.contrast import DEFLATIONS, Contrast, contrast
-from contrica.cumulants import Cumulants, Storage, pooled
 from contrica.estimators._base import BaseContrastive, Separation, ratio_name
-from contrica.joint import TRUST, JointProblem, fit_weights, joint_contrast
-from contrica.operators import relative_norm
-from contrica.ranks import Ranks, choose_ranks
-from contrica.selection import LEVEL, RankChoice, choose_by_significance, is_near, searchable
-from contrica.significance import RowGroups, critical_score, gain_score, weight_scores
-from contrica.subspace import choose_dimension, subspace_ica
-from contrica.symmetric import n_packed
+from contrica.moments.fourth import Cumulants, Storage, pooled
+from contrica.moments.operators import relative_norm
+from contrica.moments.symmetric import n_packed
+from contrica.rows.blocks import Rows
+from contrica.solvers.algorithm2 import Contrast, contrast
+from contrica.solvers.deflation import DEFLATIONS
+from contrica.solvers.joint import MIN_GAIN, JointProblem, fit_weights, joint_contrast
+from contrica.solvers.ranks import Ranks, choose_ranks
+from contrica.solvers.selection import (
+    LEVEL,
+    RankChoice,
+    choose_by_significance,
+    is_near,
+    searchable,
+)
+from contrica.solvers.subspace import choose_dimension, subspace_ica
+from contrica.solvers.weights import RowGroups, critical_t_value, gain_t_value, weight_t_values
 from contrica.validation import PatternWarning, check_choice, check_count, generator, warn_user
 
 __all__ = ["ContrastiveICA"]
@@ -35,7 +42,7 @@ JOINT_STEPS = 300
 MOST_LEFT = 0.5
 # |cosine|, in whitened coordinates, above which two patterns are one.
 TWINS = 0.98
-# Entries of all vectors together for which scores are worked out: the equations take half a gigabyte.
+# Entries of all vectors together for which t-values are worked out: the equations take half a gigabyte.
 MOST_JUDGED = 5000
 
 
@@ -57,7 +64,7 @@ class ContrastiveICA(BaseContrastive):
     n_foreground : int or None, default=None
         ℓ, the number of foreground patterns sought, of which the leading ones are kept; ``None``
         chooses it from the data: with solver "joint" and "auto" by which patterns are significant
-        (`contrica.selection`), with "paper" from the eigenvalues (`contrica.ranks`).
+        (`contrica.solvers.selection`), with "paper" from the eigenvalues (`contrica.solvers.ranks`).
     n_pcs : int, "auto" or None, default="auto"
         Principal components of the stacked rows to work in. "auto": all variables up to 30 of them,
         otherwise the paper's rule, 30 components or 90 % of variance, whichever first. ``None``: no
@@ -65,23 +72,24 @@ class ContrastiveICA(BaseContrastive):
     solver : {"auto", "paper", "joint", "subspace"}, default="auto"
         "paper" is Algorithm 2: subspace power method, deflation, hierarchical tensor decomposition.
         "joint" starts there, in whitened coordinates, and then fits all patterns and weights of both
-        datasets together (`contrica.joint`): far more accurate where the model holds and rows are many.
-        "subspace" looks for independent sources inside the subspace of largest contrast ratio
-        (`contrica.subspace`), for data in which heavy-tailed background directions drown the salient
-        ones, and for few rows; ``n_foreground`` is the dimension of that subspace, and there are no
-        background patterns. "auto" takes "joint" where a joint fit can be searched for (up to 18
+        datasets together (`contrica.solvers.joint`): far more accurate where the model holds and rows are
+        many. "subspace" looks for independent sources inside the subspace of largest contrast ratio
+        (`contrica.solvers.subspace`), for data in which heavy-tailed background directions drown the
+        salient ones, and for few rows; ``n_foreground`` is the dimension of that subspace, and there are
+        no background patterns. "auto" takes "joint" where a joint fit can be searched for (up to 18
         dimensions, fewer with several backgrounds, and as many rows as a fourth cumulant has entries),
-        is sure of half of the foreground patterns asked
-        for, and of two where two or more are, and leaves at most half of each fourth cumulant; with
-        both ranks given, where half of the foreground patterns are significant. And "subspace" where
-        not, with ranks that were given left aside. See ``solver_`` and `summary`.
+        has half as many significant foreground patterns as are asked for, and two where two or more are,
+        and leaves at most half of each fourth cumulant; with both ranks given, where half of the
+        foreground patterns are significant. And "subspace" where not, with ranks that were given left
+        aside. See ``solver_`` and `summary`.
     deflation : str, default="thin"
         With solver "paper", the estimator of the λ′ in Step 2: "thin" (the paper's proof),
         "sequential" (as its authors ran it), "sequential_thin", "closed_form" or "least_squares"
         (steady, but biased).
     cumulant : {"plugin", "unbiased", "robust"}, default="plugin"
         The paper's formula, which divides by n, or k-statistics; or the paper's formula after the
-        farthest hundredth of the rows was drawn in (`contrica.projection.draw_in`).
+        farthest hundredth of the rows was winsorized
+        (`contrica.moments.projection.winsorize_rows`).
     projection : {"pattern", "filter"}, default="pattern"
         What `transform` multiplies by: the patterns, ``X · b`` as in the paper, or the filters,
         which undo the mixing.
@@ -92,7 +100,7 @@ class ContrastiveICA(BaseContrastive):
         Step length at which the iterates of the subspace power method have converged; of "paper" only.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the starts of the subspace power method and of the rotation in the contrast subspace. Rows
-        that are dealt out to choose its dimension are dealt the same way in every fit. Nothing else is
+        that are permuted to choose its dimension are permuted the same way in every fit. Nothing else is
         random.
     basis : array-like of shape (n_features, k) or None, default=None
         Orthonormal axes to work in, in place of principal components. With them rows of many variables
@@ -137,11 +145,11 @@ class ContrastiveICA(BaseContrastive):
     reason_ : str
         Why.
     rank_choice_ : RankChoice or None
-        How sure the data are of the ranks, where a joint fit chose them: `contrica.selection`.
+        What the ranks rest on, where a joint fit chose them: `contrica.solvers.selection`.
     near_ties_ : tuple of str
         Choices of solver, ranks or minimum that slightly other rows might turn, in words.
-    pattern_scores_ : ndarray of shape (n_components,)
-        Weight ν of each pattern over its standard error, with "joint" (`contrica.significance`); NaN
+    pattern_t_values_ : ndarray of shape (n_components,)
+        Weight ν of each pattern over its standard error, with "joint" (`contrica.solvers.weights`); NaN
         otherwise.
     n_pcs_ : int
         Dimension in which the cumulants were taken.
@@ -161,7 +169,7 @@ class ContrastiveICA(BaseContrastive):
         Steps of the subspace power method, of the joint fit's last descent, or of the rotation in
         the contrast subspace; 1 for plain ICA, which is direct.
     foreground_sums_, background_sums_ : DataSums
-        What `partial_fit` has added up (`contrica.sums`); after it only.
+        What `partial_fit` has added up (`contrica.moments.streaming`); after it only.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X had string column names.
@@ -242,8 +250,8 @@ class ContrastiveICA(BaseContrastive):
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         # in the contrast subspace their covariances are enough
-        sure = self.solver == "auto" and not searchable(n_features, n_datasets=n_datasets)
-        return "matrix-free" if sure or self.solver == "subspace" else "auto"
+        significant = self.solver == "auto" and not searchable(n_features, n_datasets=n_datasets)
+        return "matrix-free" if significant or self.solver == "subspace" else "auto"
 
     def _plain_ica(self, fore: Cumulants) -> Separation:
         self._chose("plain", "no background was given")
@@ -304,37 +312,38 @@ class ContrastiveICA(BaseContrastive):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             ranks, choice = self._joint_ranks(problem, groups, rng)
-            doubt = self._doubt_about(choice) if self.solver == "auto" else ""
-            found = None if doubt else self._jointly(problem, rows, groups, ranks, choice, rng)
+            why_not = self._why_not_joint(choice) if self.solver == "auto" else ""
+            found = None if why_not else self._jointly(problem, rows, groups, ranks, choice, rng)
         if found is None:
-            return in_subspace(doubt, choice)
-        scores = self._joint_scores(problem, groups, found)
+            return in_subspace(why_not, choice)
+        t_values = self._joint_t_values(problem, groups, found)
         n_weights = len(rows) * sum(ranks)
-        critical = critical_score(n_weights, min(part.n_groups for part in groups), LEVEL)
-        sure = (np.abs(scores) >= critical) & ~_cancelling(problem, found)
+        critical = critical_t_value(n_weights, min(part.n_groups for part in groups), LEVEL)
+        significant = (np.abs(t_values) >= critical) & ~_cancelling(problem, found)
         if self.solver == "auto" and choice is None:
-            doubt = (
-                f"of {sure.size} foreground patterns in a joint fit {sure.sum()} are significant"
+            why_not = (
+                f"of {significant.size} foreground patterns in a joint fit {significant.sum()} are "
+                "significant"
             )
-            if 2 * sure.sum() < sure.size:
-                return in_subspace(doubt)
-            asked = doubt
+            if 2 * significant.sum() < significant.size:
+                return in_subspace(why_not)
+            asked = why_not
         if choice is not None and self.solver == "auto":
             asked = (
-                f"a joint fit is sure of {choice.n_foreground} foreground patterns and leaves "
+                f"a joint fit has {choice.n_foreground} significant foreground patterns and leaves "
                 f"{choice.left.max():.2g} of a fourth cumulant (squared norm)"
             )
         for warning in caught:
             warn_user(str(warning.message), warning.category)
         self._chose("joint", asked, choice)
-        if is_near(found.gain, TRUST):
+        if is_near(found.gain, MIN_GAIN):
             self.near_ties_ += (
-                f"another minimum is lower by {found.gain:.2f} standard errors, from {TRUST:.0f} on it "
-                "is taken",
+                f"another minimum is lower by {found.gain:.2f} standard errors, from {MIN_GAIN:.0f} on "
+                "it is taken",
             )
-        # where they were not worked out nothing is known to be doubtful
-        known = None if np.isnan(scores).any() else sure
-        return self._keep_background(found)._replace(sure=known, scores=scores)
+        # where they were not worked out nothing is known to be insignificant
+        known = None if np.isnan(t_values).any() else significant
+        return self._keep_background(found)._replace(significant=known, t_values=t_values)
 
     def _joint_ranks(
         self, problem: JointProblem, groups: list[RowGroups], rng: np.random.Generator
@@ -360,7 +369,7 @@ class ContrastiveICA(BaseContrastive):
         elif r is not None:  # patterns of the background that have no place there show in front
             found = Ranks(r, max(choice.n_foreground, total - r))
         self.n_background_, self.n_foreground_ = found
-        # as many as are asked for are sought, whether the data are sure of them or not; what was given
+        # as many as are asked for are sought, whether they are significant or not; what was given
         # stays, and is refused later if there is no room for it
         least = 1 if self.n_components is None else min(self.n_components, room - 1)
         if l is None:
@@ -369,7 +378,7 @@ class ContrastiveICA(BaseContrastive):
             r = min(max(found.n_background, 1), max(room - l, 1))
         return Ranks(r, l), choice
 
-    def _doubt_about(self, choice: RankChoice | None) -> str:
+    def _why_not_joint(self, choice: RankChoice | None) -> str:
         """Why a joint fit should not be relied on; empty where it should."""
         if choice is None:
             return ""
@@ -378,12 +387,12 @@ class ContrastiveICA(BaseContrastive):
             return "the search for a joint fit was cut short"
         if choice.n_foreground < max(-(-wanted // 2), min(wanted, 2)):
             return (
-                f"asked for {wanted}, a joint fit is sure of {choice.n_foreground} of the foreground's "
+                f"asked for {wanted}, a joint fit has {choice.n_foreground} significant foreground "
                 "patterns"
             )
         if choice.left.max() > MOST_LEFT:
             return (
-                f"what a joint fit is sure of leaves {choice.left.max():.2g} of a fourth cumulant "
+                f"what is significant in a joint fit leaves {choice.left.max():.2g} of a fourth cumulant "
                 "(squared norm)"
             )
         return ""
@@ -409,13 +418,13 @@ class ContrastiveICA(BaseContrastive):
             *(fore, problem.backs, *ranks),
             rng=rng,
             guess=guess.foreground.vectors,
-            gain_score=partial(gain_score, groups, [t.squared_norm() for t in problem.tensors]),
+            gain_t_value=partial(gain_t_value, groups, [t.squared_norm() for t in problem.tensors]),
             known=known,
             problem=problem,
             max_iter=max(self.max_iter, JOINT_STEPS),
         )
 
-    def _joint_scores(
+    def _joint_t_values(
         self, problem: JointProblem, groups: list[RowGroups], found: Contrast
     ) -> np.ndarray:
         """Of every foreground pattern: its weight over its standard error."""
@@ -427,8 +436,8 @@ class ContrastiveICA(BaseContrastive):
         free = np.ones((len(problem.tensors), inside.shape[1]), dtype=bool)
         weights = fit_weights(problem.tensors, inside, free)
         norms = [tensor.squared_norm() for tensor in problem.tensors]
-        judged = weight_scores(groups, inside, weights, norms)
-        return judged.scores[0, found.background.weights.size :]
+        tested = weight_t_values(groups, inside, weights, norms)
+        return tested.t_values[0, found.background.weights.size :]
 
     def _in_subspace(
         self,
@@ -462,7 +471,7 @@ class ContrastiveICA(BaseContrastive):
         background = rows[1]
         if len(rows) > 2:
             background = np.vstack([part - part.mean(axis=0) for part in rows[1:]])
-        # deals of their own: near the edge the dimension would otherwise change with random_state
+        # permutations of their own: near the edge the dimension would otherwise change with random_state
         found = choose_dimension(rows[0], background, rng=np.random.default_rng(0))
         self.n_foreground_ = found.chosen
         if found.fewest < found.most:
@@ -472,7 +481,7 @@ class ContrastiveICA(BaseContrastive):
         wanted = min(self.n_components or 1, p)
         if self.n_foreground_ == 0:
             warn_user(
-                "no direction varies more in the foreground than rows dealt out at random would "
+                "no direction stands out from a permutation null of the contrast ratio "
                 "(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
                 "noise, or set n_foreground.",
                 PatternWarning,
@@ -503,7 +512,7 @@ class ContrastiveICA(BaseContrastive):
         super()._store(fore, found)
         kept = found.order()[: len(self.components_)]
         unknown = np.full(found.ratio.size, np.nan)
-        self.pattern_scores_ = (unknown if found.scores is None else found.scores)[kept]
+        self.pattern_t_values_ = (unknown if found.t_values is None else found.t_values)[kept]
 
     def summary(self) -> str:
         """What was chosen and why, and what was found, in a few lines of text.
@@ -522,15 +531,17 @@ class ContrastiveICA(BaseContrastive):
             held, total = self.n_rows_held_[0], self.n_samples_
             lines.append(f"rows: dimension and rotation from a sample of {held} of {total}")
         if self.rank_choice_ is not None:
-            lines.append(f"doubt: {self.rank_choice_.doubt}")
+            lines.append(f"rank selection: {self.rank_choice_.description}")
         lines += [f"near a tie: {tie}" for tie in self.near_ties_]
         along = ratio_name(self)
-        for i, (ratio, weight, score) in enumerate(
-            zip(self.contrast_ratio_, self.foreground_weights_, self.pattern_scores_, strict=True),
+        for i, (ratio, weight, t_value) in enumerate(
+            zip(
+                self.contrast_ratio_, self.foreground_weights_, self.pattern_t_values_, strict=True
+            ),
             start=1,
         ):
             line = f"pattern {i}: {along} = {ratio:.4g}, weight {weight:.4g}"
-            lines.append(line if np.isnan(score) else f"{line}, score {score:.1f}")
+            lines.append(line if np.isnan(t_value) else f"{line}, t = {t_value:.1f}")
         return "\n".join(lines)
 
 
@@ -538,7 +549,7 @@ def _cancelling(problem: JointProblem, found: Contrast) -> np.ndarray:
     """Which foreground patterns lie along a background pattern of opposite weight that undoes them.
 
     Together the two are a change of the background's weight, and neither is a pattern by itself, however
-    large the score of each.
+    large the t-value of each.
     """
     inside, shared = (
         problem.whiten.T @ part.vectors for part in (found.foreground, found.background)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from contrica.estimators._base import CovarianceTransformer
-from contrica.symmetric import fix_signs
+from contrica.moments.symmetric import fix_signs
 from contrica.validation import check_count, generator
 
 __all__ = ["ContrastivePCA", "contrastive_pca_path", "leading_eigenpairs"]

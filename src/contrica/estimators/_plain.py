@@ -6,15 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from contrica.blocks import Rows
-from contrica.contrast import contrast_ratio
-from contrica.cumulants import Cumulants
 from contrica.decompositions import htd
 from contrica.estimators._base import ContrastTransformer, CovarianceTransformer
 from contrica.estimators._contrastive_pca import leading_eigenpairs
-from contrica.projection import CUMULANTS, common_basis, project_cumulants
-from contrica.ranks import choose_ranks
-from contrica.symmetric import fix_signs, n_packed
+from contrica.moments.fourth import Cumulants
+from contrica.moments.projection import CUMULANTS, common_basis, project_cumulants
+from contrica.moments.symmetric import fix_signs, n_packed
+from contrica.rows.blocks import Rows
+from contrica.solvers.ranks import choose_ranks
+from contrica.solvers.ratio import contrast_ratio
 from contrica.validation import PatternWarning, check_choice, check_rank, warn_user
 
 __all__ = ["PlainICA", "PlainPCA"]

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from contrica.blocks import Rows
 from contrica.estimators._base import CovarianceTransformer
 from contrica.estimators._contrastive_pca import (
     _check_covariances,
     _check_n_components,
     leading_eigenpairs,
 )
+from contrica.rows.blocks import Rows
 from contrica.validation import PatternWarning, check_choice, warn_user
 
 __all__ = ["ProbabilisticContrastivePCA", "ProbabilisticPath", "probabilistic_pca_path"]

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from contrica.contrast import DEFLATIONS, background_scale, proportional_contrast
-from contrica.cumulants import Cumulants
 from contrica.estimators._base import BaseContrastive, Separation
-from contrica.ranks import Ranks
+from contrica.moments.fourth import Cumulants
+from contrica.solvers.algorithm3 import background_scale, proportional_contrast
+from contrica.solvers.deflation import DEFLATIONS
+from contrica.solvers.ranks import Ranks
 from contrica.validation import check_choice, check_scale, generator
 
 __all__ = ["ProportionalContrastiveICA"]
@@ -20,8 +21,8 @@ class ProportionalContrastiveICA(BaseContrastive):
 
     Decomposes ``κ₄(x) − γ⁴ κ₄(y)`` by hierarchical tensor decomposition. γ is given, or follows in
     closed form from the background patterns (which needs r as well as ℓ). Whether one γ fits all
-    patterns is tested by `contrica.contrast.proportionality_test`; a range of γ is tried by
-    `contrica.contrast.scale_sweep`.
+    patterns is tested by `contrica.solvers.proportionality_test`; a range of γ is tried by
+    `contrica.solvers.scale_sweep`.
 
     Parameters
     ----------

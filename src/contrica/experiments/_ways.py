@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.contrast import contrast, contrast_ratio
-from contrica.cumulants import Cumulants, cumulants
 from contrica.decompositions import htd
+from contrica.moments.fourth import Cumulants, cumulants
+from contrica.solvers.algorithm2 import contrast
+from contrica.solvers.ratio import contrast_ratio
 
 __all__ = ["AUTHORS", "WAYS", "Ranked", "range_note", "ranked_contrast", "ranked_ica"]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from contrica.contrast import contrast
-from contrica.cumulants import Cumulants, cumulants
 from contrica.datasets import make_four_clusters
 from contrica.experiments._report import Row
 from contrica.experiments._runner import Run
 from contrica.experiments._sweeps import silhouette
+from contrica.moments.fourth import Cumulants, cumulants
+from contrica.solvers.algorithm2 import contrast
 
 __all__ = ["run"]
 

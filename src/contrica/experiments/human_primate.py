@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import Bunch
 
-from contrica.contrast import scale_sweep
-from contrica.cumulants import Cumulants, cumulants
 from contrica.datasets import load_human_primate, make_human_primate
 from contrica.estimators import contrastive_pca_path, probabilistic_pca_path
 from contrica.experiments._report import Row
 from contrica.experiments._runner import Run
 from contrica.experiments._sweeps import ALPHAS, SCALES_4, gammas, tune
 from contrica.experiments._ways import AUTHORS, WAYS, ranked_contrast, ranked_ica
-from contrica.ranks import Ranks, scree
+from contrica.moments.fourth import Cumulants, cumulants
+from contrica.solvers.algorithm3 import scale_sweep
+from contrica.solvers.ranks import Ranks, scree
 
 __all__ = ["run", "run_made"]
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from contrica.cumulants import cumulants
 from contrica.datasets import load_corrupted_mnist
 from contrica.estimators import contrastive_pca_path, probabilistic_pca_path
 from contrica.experiments._report import Row
 from contrica.experiments._runner import Run
 from contrica.experiments._sweeps import ALPHAS, gammas, silhouette, some_rows, tune_silhouette
 from contrica.experiments._ways import AUTHORS, WAYS, range_note, ranked_contrast, ranked_ica
-from contrica.projection import common_basis
+from contrica.moments.fourth import cumulants
+from contrica.moments.projection import common_basis
 
 __all__ = ["run", "run_discrete"]
 

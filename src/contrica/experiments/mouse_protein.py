@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from contrica.contrast import scale_sweep
-from contrica.cumulants import Cumulants, cumulants
 from contrica.datasets import load_mouse_protein
 from contrica.estimators import contrastive_pca_path, probabilistic_pca_path
 from contrica.experiments._paper import MOUSE_BACKGROUND, MOUSE_FOREGROUND
@@ -15,8 +13,10 @@ from contrica.experiments._report import Row
 from contrica.experiments._runner import Run
 from contrica.experiments._sweeps import ALPHAS, SCALES_4, gammas, silhouette, tune_silhouette
 from contrica.experiments._ways import WAYS, range_note, ranked_contrast, ranked_ica
-from contrica.projection import common_basis
-from contrica.ranks import Ranks, scree
+from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.projection import common_basis
+from contrica.solvers.algorithm3 import scale_sweep
+from contrica.solvers.ranks import Ranks, scree
 
 __all__ = ["run"]
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from contrica.contrast import background_scale, contrast, proportional_contrast
-from contrica.cumulants import cumulants
 from contrica.datasets import make_synthetic
 from contrica.estimators import contrastive_pca_path, probabilistic_pca_path
 from contrica.experiments._paper import PROPORTIONAL
@@ -15,6 +13,9 @@ from contrica.experiments._report import Row
 from contrica.experiments._runner import Run
 from contrica.experiments._sweeps import ALPHAS, gammas
 from contrica.metrics import pattern_similarity, relative_frobenius_error
+from contrica.moments.fourth import cumulants
+from contrica.solvers.algorithm2 import contrast
+from contrica.solvers.algorithm3 import background_scale, proportional_contrast
 
 __all__ = ["run", "run_proportional"]
 

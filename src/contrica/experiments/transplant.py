@@ -9,8 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import Bunch
 
-from contrica.contrast import contrast_ratio, scale_sweep
-from contrica.cumulants import Cumulants, cumulants
 from contrica.datasets import load_kang, load_transplant, load_transplant_part
 from contrica.estimators import contrastive_pca_path, probabilistic_pca_path
 from contrica.experiments._report import Row
@@ -25,8 +23,11 @@ from contrica.experiments._sweeps import (
     tune,
 )
 from contrica.experiments._ways import AUTHORS, WAYS, ranked_contrast, ranked_ica
-from contrica.projection import common_basis
-from contrica.ranks import Ranks, Scree, scree
+from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.projection import common_basis
+from contrica.solvers.algorithm3 import scale_sweep
+from contrica.solvers.ranks import Ranks, Scree, scree
+from contrica.solvers.ratio import contrast_ratio
 
 __all__ = ["run", "run_kang", "run_part"]
 

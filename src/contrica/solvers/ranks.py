@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contrica.cumulants import Cumulants
-from contrica.eigen import DENSE_SIZE, eigenvalues, top_eigenpairs
-from contrica.operators import TensorOperator
-from contrica.symmetric import n_packed, smat, svec
+from contrica.moments.eigen import DENSE_SIZE, eigenvalues, top_eigenpairs
+from contrica.moments.fourth import Cumulants
+from contrica.moments.operators import TensorOperator
+from contrica.moments.symmetric import n_packed, smat, svec
 from contrica.validation import IdentifiabilityWarning, check_count, check_rank, warn_user
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 A tensor ``T`` is seen as a linear map on symmetric matrices, ``apply(V)[i, j] = Σ_kl T[i,j,k,l] V[k,l]``.
 That is all the algorithms need, so a tensor may be held as its packed flattening, as a sum of rank-one
-terms, as data that yield it on demand (`contrica.cumulants`), or as a difference of these.
+terms, as data that yield it on demand (`contrica.moments.fourth`), or as a difference of these.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from contrica.symmetric import n_packed, pair_indices, smat, svec, svec_outer
+from contrica.moments.symmetric import n_packed, pair_indices, smat, svec, svec_outer
 from contrica.validation import check_symmetric_tensor
 
 __all__ = [

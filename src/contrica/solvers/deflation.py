@@ -11,9 +11,15 @@ from collections.abc import Callable
 import numpy as np
 
 from contrica.decompositions._result import least_squares_weights
-from contrica.eigen import CONTAINED, Eigenpairs, add_rank_one, n_significant, top_eigenpairs
-from contrica.operators import PackedTensor, TensorOperator
-from contrica.symmetric import n_packed, svec_outer
+from contrica.moments.eigen import (
+    CONTAINED,
+    Eigenpairs,
+    add_rank_one,
+    n_significant,
+    top_eigenpairs,
+)
+from contrica.moments.operators import PackedTensor, TensorOperator
+from contrica.moments.symmetric import n_packed, svec_outer
 from contrica.validation import PatternWarning, check_choice, warn_user
 
 __all__ = ["DEFLATIONS", "shared_weights"]
@@ -74,7 +80,8 @@ def _one_after_another(fore: TensorOperator, vectors: np.ndarray, rank: int) -> 
     """Each λ′ as in `thin`, from M less the terms before it, cut to the rank that they leave.
 
     M is decomposed once. After that only its eigenvalues are followed, and the share of every vector in
-    every eigenvector: both are known after a rank-one term is subtracted (`contrica.eigen.add_rank_one`).
+    every eigenvector: both are known after a rank-one term is subtracted
+    (`contrica.moments.eigen.add_rank_one`).
     """
     pairs = top_eigenpairs(PackedTensor(fore.flatten(), fore.n_features))
     values, shares = pairs.values, pairs.vectors.T @ svec_outer(vectors)

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.contrast._deflation import shared_weights
-from contrica.contrast._ratio import contrast_ratio
-from contrica.cumulants import Cumulants
 from contrica.decompositions import METHODS, Decomposition, decompose, fastica, spm
 from contrica.metrics import match_patterns
-from contrica.operators import RankOneSum, relative_norm
-from contrica.ranks import check_ranks
+from contrica.moments.fourth import Cumulants
+from contrica.moments.operators import RankOneSum, relative_norm
+from contrica.solvers.deflation import shared_weights
+from contrica.solvers.ranks import check_ranks
+from contrica.solvers.ratio import contrast_ratio
 from contrica.validation import check_choice
 
 __all__ = ["Contrast", "contrast"]
@@ -38,7 +38,7 @@ class Contrast(NamedTuple):
     residual : float
         Relative Frobenius norm of what of κ₄(x) is left unexplained.
     gain : float
-        As of `contrica.joint.JointFit`; NaN of all but a joint fit.
+        As of `contrica.solvers.joint.JointFit`; NaN of all but a joint fit.
     """
 
     background: Decomposition
@@ -103,7 +103,7 @@ def contrast(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.cumulants import cumulants
+    >>> from contrica.moments import cumulants
     >>> from contrica.datasets import make_synthetic
     >>> data = make_synthetic(5, random_state=0)
     >>> fore, back = cumulants(data.foreground), cumulants(data.background)

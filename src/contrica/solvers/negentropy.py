@@ -3,8 +3,8 @@
 A sum of independent sources is nearer to a Gaussian than each of them, so the rotation that takes its
 sources farthest from Gaussian separates them. The distance is Hyvärinen's approximation of negentropy by
 two moments on which outliers have no hold, ``J = Σ_j [k₂ (E g(s_j) − E g(ν))² + w k₁ (E s_j g(s_j))²]``
-with ``g(s) = exp(−s²/2)`` and ν standard normal: how heavy the tails are, and how lopsided. Constants
-k₁ and k₂ are those of the approximation, in which w = 1. How much lopsidedness should count depends on
+with ``g(s) = exp(−s²/2)`` and ν standard normal: how heavy the tails are, and how skewed. Constants
+k₁ and k₂ are those of the approximation, in which w = 1. How much skewness should count depends on
 the sources: with w = 1/4 most kinds are separated well (docs/accuracy.md).
 
 FastICA looks for a stationary point of ``Σ |E G(s_j) − E G(ν)|`` by fixed-point steps, which need not
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from contrica.threads import ALONE, Team, team
+from contrica.rows.threads import ALONE, Team, team
 from contrica.validation import check_count, check_scale
 
 __all__ = ["Rotation", "farthest_from_gaussian", "negentropy"]
@@ -29,9 +29,9 @@ __all__ = ["Rotation", "farthest_from_gaussian", "negentropy"]
 # E exp(−ν²/2) of a standard normal ν
 GAUSSIAN = 2**-0.5
 # k₂ and k₁
-TAILS, LEANS = 24 / (16 * 3**0.5 - 27), 36 / (8 * 3**0.5 - 9)
+TAIL_CONSTANT, SKEWNESS_CONSTANT = 24 / (16 * 3**0.5 - 27), 36 / (8 * 3**0.5 - 9)
 # w
-LOPSIDED = 0.25
+SKEWNESS_WEIGHT = 0.25
 N_STARTS, FINALISTS = 8, 3
 # The starts are followed on this many rows, the best few of them to the end on more, and the best on all.
 SEARCH_ROWS, FINAL_ROWS = 4000, 30_000
@@ -69,13 +69,13 @@ class Rotation(NamedTuple):
     gradient_norm: float
 
 
-def negentropy(sources: np.ndarray, lopsided: float = LOPSIDED) -> float:
+def negentropy(sources: np.ndarray, skewness_weight: float = SKEWNESS_WEIGHT) -> float:
     """How far sources of mean 0 and variance 1 are from Gaussian, all together.
 
     Parameters
     ----------
     sources : ndarray of shape (n, d)
-    lopsided : float
+    skewness_weight : float
         w.
 
     Returns
@@ -89,20 +89,24 @@ def negentropy(sources: np.ndarray, lopsided: float = LOPSIDED) -> float:
     >>> round(negentropy(np.array([[1.0], [-1.0]])), 4)
     0.3406
     """
-    bells = np.exp(-0.5 * sources**2)
-    return _distance(bells.mean(axis=0) - GAUSSIAN, (sources * bells).mean(axis=0), lopsided)
+    kernels = np.exp(-0.5 * sources**2)
+    return _distance(
+        kernels.mean(axis=0) - GAUSSIAN, (sources * kernels).mean(axis=0), skewness_weight
+    )
 
 
-def _distance(tails: np.ndarray, leans: np.ndarray, lopsided: float) -> float:
+def _distance(tails: np.ndarray, skewness: np.ndarray, skewness_weight: float) -> float:
     """J from both moments of every source, less those of a Gaussian."""
-    return float(TAILS * tails @ tails + lopsided * LEANS * leans @ leans)
+    return float(
+        TAIL_CONSTANT * tails @ tails + skewness_weight * SKEWNESS_CONSTANT * skewness @ skewness
+    )
 
 
 def farthest_from_gaussian(
     whitened: np.ndarray,
     *,
     rng: np.random.Generator,
-    lopsided: float = LOPSIDED,
+    skewness_weight: float = SKEWNESS_WEIGHT,
     start: np.ndarray | None = None,
     n_starts: int = N_STARTS,
     max_iter: int = 500,
@@ -116,7 +120,7 @@ def farthest_from_gaussian(
         Rows of mean 0 whose columns are uncorrelated and of variance 1.
     rng : numpy.random.Generator
         Draws the starts.
-    lopsided : float
+    skewness_weight : float
         w.
     start : ndarray of shape (d, d), optional
         A rotation to start from as well.
@@ -153,28 +157,29 @@ def farthest_from_gaussian(
     check_scale("tol", tol)
     d = whitened.shape[1]
     if d == 1:
-        return Rotation(np.ones((1, 1)), negentropy(whitened, lopsided), 0, 0.0)
+        return Rotation(np.ones((1, 1)), negentropy(whitened, skewness_weight), 0, 0.0)
     some = _drawn(whitened, SEARCH_ROWS)
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
     starts += [] if start is None else [start]
     with team(THREADS if d >= THREADED_DIMENSIONS else 1) as threads:
         rows = _Rows(_drawn(whitened, FINAL_ROWS), threads)
         tried = threads.map(
-            lambda each: _ascend(_Rows(some), each, lopsided, max_iter, max(tol, ROUGHLY)), starts
+            lambda each: _ascend(_Rows(some), each, skewness_weight, max_iter, max(tol, ROUGHLY)),
+            starts,
         )
-        tried.sort(key=lambda found: -rows.value(found.matrix, lopsided))
+        tried.sort(key=lambda found: -rows.value(found.matrix, skewness_weight))
         ends: list[Rotation] = []
         followed: list[np.ndarray] = []
         for each in tried[:FINALISTS]:
             if any(_same_sources(each.matrix, other) for other in followed):
                 continue  # they lead to one maximum
             followed.append(each.matrix)
-            last = _ascend(rows, each.matrix, lopsided, max_iter, max(tol, ROUGHLY))
+            last = _ascend(rows, each.matrix, skewness_weight, max_iter, max(tol, ROUGHLY))
             ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
         best = max(ends, key=lambda found: found.negentropy)
         if len(whitened) > FINAL_ROWS:
             rows = _Rows(whitened, threads)
-        last = _ascend(rows, best.matrix, lopsided, max_iter, tol)
+        last = _ascend(rows, best.matrix, skewness_weight, max_iter, tol)
     return last._replace(n_iter=best.n_iter + last.n_iter)
 
 
@@ -211,7 +216,7 @@ class _Rows:
         most = int(np.clip(SMALL_PRODUCT // d**2, FEWEST_IN_BLOCK, MOST_IN_BLOCK))
         count = -(-self.n // most)
         size = -(-self.n // count)
-        # Blocks of one size, for which rows of zeros are added. Each has a bell of 1 and nothing else.
+        # Blocks of one size, for which rows of zeros are added. Each has a kernel of 1 and nothing else.
         self._added = count * size - self.n
         padded = np.concatenate([rows, np.zeros((self._added, d))])
         blocks = np.ascontiguousarray(padded.reshape(count, size, d).transpose(0, 2, 1))
@@ -222,19 +227,21 @@ class _Rows:
 
     def _moments(self, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         turned = np.ascontiguousarray(turn.T)
-        tails, leans = np.sum(self._map(lambda share: share.moments(turned), self._shares), axis=0)
-        return (tails - self._added) / self.n - GAUSSIAN, leans / self.n
+        tails, skewness = np.sum(
+            self._map(lambda share: share.moments(turned), self._shares), axis=0
+        )
+        return (tails - self._added) / self.n - GAUSSIAN, skewness / self.n
 
-    def value(self, turn: np.ndarray, lopsided: float) -> float:
+    def value(self, turn: np.ndarray, skewness_weight: float) -> float:
         """J of the sources that the columns of a matrix filter out."""
-        return _distance(*self._moments(turn), lopsided)
+        return _distance(*self._moments(turn), skewness_weight)
 
-    def slope(self, turn: np.ndarray, lopsided: float) -> tuple[float, np.ndarray]:
+    def slope(self, turn: np.ndarray, skewness_weight: float) -> tuple[float, np.ndarray]:
         """J, and its derivative by every entry of the matrix."""
-        tails, leans = self._moments(turn)
-        a, b = TAILS * tails, lopsided * LEANS * leans
+        tails, skewness = self._moments(turn)
+        a, b = TAIL_CONSTANT * tails, skewness_weight * SKEWNESS_CONSTANT * skewness
         slopes = self._map(lambda share: share.slope(a, b), self._shares)
-        return _distance(tails, leans, lopsided), np.sum(slopes, axis=0).T * (2 / self.n)
+        return _distance(tails, skewness, skewness_weight), np.sum(slopes, axis=0).T * (2 / self.n)
 
 
 class _Share:
@@ -242,21 +249,21 @@ class _Share:
 
     def __init__(self, blocks: np.ndarray) -> None:
         self._blocks = blocks
-        self._sources, self._bells = np.empty((2, *blocks.shape))
+        self._sources, self._kernels = np.empty((2, *blocks.shape))
         self._room = np.empty((3, *blocks.shape[1:]))
 
     def moments(self, turned: np.ndarray) -> np.ndarray:
-        """Sums of bells, and of sources times bells."""
-        tails, leans = sums = np.zeros((2, len(turned)))
+        """Sums of kernels, and of sources times kernels."""
+        tails, skewness = sums = np.zeros((2, len(turned)))
         ones = np.ones(self._blocks.shape[2])
-        for block, sources, bells in zip(self._blocks, self._sources, self._bells, strict=True):
+        for block, sources, kernels in zip(self._blocks, self._sources, self._kernels, strict=True):
             np.matmul(turned, block, out=sources)
-            np.multiply(sources, sources, out=bells)
-            bells *= -0.5
+            np.multiply(sources, sources, out=kernels)
+            kernels *= -0.5
             # Doubles: with singles the rounding of rows, another for every container, would show.
-            np.exp(bells, out=bells)
-            tails += bells @ ones
-            leans += (sources[:, None, :] @ bells[:, :, None])[:, 0, 0]
+            np.exp(kernels, out=kernels)
+            tails += kernels @ ones
+            skewness += (sources[:, None, :] @ kernels[:, :, None])[:, 0, 0]
         return sums
 
     def slope(self, at: np.ndarray, bt: np.ndarray) -> np.ndarray:
@@ -265,18 +272,20 @@ class _Share:
         a, b, weights = self._room
         a[:], b[:] = at[:, None], bt[:, None]
         slope = np.zeros((len(at), len(at)))
-        for block, sources, bells in zip(self._blocks, self._sources, self._bells, strict=True):
+        for block, sources, kernels in zip(self._blocks, self._sources, self._kernels, strict=True):
             # − exp(−s²/2) ((b s + a) s − b)
             np.multiply(sources, b, out=weights)
             weights += a
             weights *= sources
             weights -= b
-            weights *= bells
+            weights *= kernels
             slope -= weights @ block.T
         return slope
 
 
-def _ascend(rows: _Rows, start: np.ndarray, lopsided: float, max_iter: int, tol: float) -> Rotation:
+def _ascend(
+    rows: _Rows, start: np.ndarray, skewness_weight: float, max_iter: int, tol: float
+) -> Rotation:
     """Up to a maximum of J, with rotations written by Cayley's transform about the start."""
     d = len(start)
     upper = np.triu_indices(d, 1)
@@ -292,14 +301,14 @@ def _ascend(rows: _Rows, start: np.ndarray, lopsided: float, max_iter: int, tol:
 
     def descent(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         rotation, inverse = turn(parameters)
-        value, by_turn = rows.slope(base @ rotation, lopsided)
+        value, by_turn = rows.slope(base @ rotation, skewness_weight)
         # dR = 2 (I − K)⁻¹ dK (I − K)⁻¹
         by_skew = inverse.T @ (base.T @ by_turn) @ inverse.T
         return -scale * value, -scale * (by_skew - by_skew.T)[upper]
 
     steps, chart_steps = 0, CHART_STEPS
     while True:
-        scale = 1 / max(rows.value(base, lopsided), np.finfo(float).tiny)
+        scale = 1 / max(rows.value(base, skewness_weight), np.finfo(float).tiny)
         found = minimize(
             descent,
             np.zeros(upper[0].size),

@@ -1,6 +1,6 @@
 """Everything a fit needs to know of one dataset, from one pass over its rows; mergeable, saveable.
 
-Means, covariances and fourth cumulants are sums (`contrica.cumulants.Moments`). The choice of ranks and
+Means, covariances and fourth cumulants are sums (`contrica.moments.Moments`). The choice of ranks and
 the rotation in a contrast subspace also look at rows, for which a random sample of them is kept: every
 row draws a number, and those with the smallest numbers stay, so that samples can be merged like sums.
 """
@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.blocks import (
+from contrica.moments.fourth import Cumulants, Estimate, Moments, expanded_rows, packed_bytes
+from contrica.moments.projection import RowSurvey
+from contrica.rows.blocks import (
     ColumnSummary,
     Rows,
     Summary,
@@ -26,9 +28,7 @@ from contrica.blocks import (
     column_summary,
     projected,
 )
-from contrica.cumulants import Cumulants, Estimate, Moments, expanded_rows, packed_bytes
-from contrica.memory import check_memory, memory_budget
-from contrica.projection import RowSurvey
+from contrica.rows.memory import check_memory, memory_budget
 from contrica.validation import check_count, check_finite, check_same_features, check_width
 
 __all__ = ["CheckedRows", "DataSums"]
@@ -112,7 +112,7 @@ class DataSums:
 
         Parameters
         ----------
-        X : array-like, or any container that `contrica.blocks.as_rows` knows
+        X : array-like, or any container that `contrica.rows.as_rows` knows
         name : str
             What errors call it.
 
@@ -193,8 +193,8 @@ class DataSums:
         what = f"{width} variables" if self.basis is None else f"{width} axes"
         advice = (
             "Rows that are read in one pass only need a basis: pass basis=, axes of the variables to "
-            "work in, such as contrica.projection.common_basis gives of a part of the rows. Or fit what "
-            "can be read twice (a file, contrica.blocks.Blocks of a function), or raise memory_limit."
+            "work in, such as contrica.moments.common_basis gives of a part of the rows. Or fit what "
+            "can be read twice (a file, contrica.rows.Blocks of a function), or raise memory_limit."
         )
         check_memory(
             packed_bytes(width),

@@ -11,7 +11,19 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from contrica.blocks import (
+from contrica.moments.fourth import (
+    MAX_PACKED_FEATURES,
+    BlockMoments,
+    Cumulants,
+    Estimate,
+    Scatter,
+    Storage,
+    cumulants,
+    expanded_rows,
+    fits_packed,
+)
+from contrica.moments.symmetric import fix_signs
+from contrica.rows.blocks import (
     Chosen,
     Rows,
     Summary,
@@ -24,20 +36,8 @@ from contrica.blocks import (
     projected,
     rows_times,
 )
-from contrica.cumulants import (
-    MAX_PACKED_FEATURES,
-    BlockMoments,
-    Cumulants,
-    Estimate,
-    Scatter,
-    Storage,
-    cumulants,
-    expanded_rows,
-    fits_packed,
-)
-from contrica.memory import memory_budget
-from contrica.symmetric import fix_signs
-from contrica.threads import team
+from contrica.rows.memory import memory_budget
+from contrica.rows.threads import team
 from contrica.validation import check_choice, check_count
 
 __all__ = [
@@ -47,13 +47,13 @@ __all__ = [
     "RowSurvey",
     "basis_of_cumulants",
     "common_basis",
-    "draw_in",
     "estimate_of_rows",
     "project_cumulants",
     "project_rows",
     "rows_in",
     "survey",
     "whitening",
+    "winsorize_rows",
 ]
 
 RowEstimate = Literal["plugin", "unbiased", "robust"]
@@ -67,7 +67,7 @@ VARIANCE_SHARE = 0.9
 SPARSE_SCATTER, DENSE_SCATTER = 300, 5000
 # The scatter matrix, a block's part of it and what its eigenvectors take.
 SCATTER_COPIES = 5
-# Rows nearer than this share of all rows are left as they are by `draw_in`.
+# Rows nearer than this share of all rows are left as they are by `winsorize_rows`.
 CORE = 0.99
 
 
@@ -83,7 +83,7 @@ def common_basis(
 
     Parameters
     ----------
-    datasets : sequence of ndarray of shape (n_i, n_features), or of what `contrica.blocks.as_rows` takes
+    datasets : sequence of ndarray of shape (n_i, n_features), or of what `contrica.rows.as_rows` takes
     n_pcs : int, "auto" or None
         Number of axes; "auto" keeps all variables up to 30 of them and otherwise follows the
         paper, 30 axes or 90 % of the variance, whichever comes first; ``None`` keeps all variables, or,
@@ -180,7 +180,7 @@ def project_rows(
     rows : ndarray of shape (n_samples, n_features), or Rows
     basis : ndarray of shape (n_features, k) or None
     estimate : {"plugin", "unbiased", "robust"}
-        "robust" draws outlying rows in (`draw_in`).
+        "robust" winsorizes outlying rows (`winsorize_rows`).
 
     Returns
     -------
@@ -188,13 +188,13 @@ def project_rows(
     """
     check_choice("cumulant", estimate, CUMULANTS)
     seen = held_in_memory(rows) if basis is None else rows_times(rows, basis)
-    return draw_in(seen) if estimate == "robust" else seen
+    return winsorize_rows(seen) if estimate == "robust" else seen
 
 
 def rows_in(
     rows: np.ndarray | Rows, basis: np.ndarray | None, estimate: RowEstimate = "plugin"
 ) -> np.ndarray | Rows:
-    """As `project_rows`, made anew in each pass; only rows that are drawn in are held."""
+    """As `project_rows`, made anew in each pass; only rows that are winsorized are held."""
     check_choice("cumulant", estimate, CUMULANTS)
     return project_rows(rows, basis, estimate) if estimate == "robust" else projected(rows, basis)
 
@@ -216,7 +216,7 @@ def survey(
     most : int
         Rows to draw, fewer than there are; the same ones of every container.
     storage, memory_limit
-        As of `contrica.cumulants.cumulants`.
+        As of `contrica.moments.fourth.cumulants`.
 
     Returns
     -------
@@ -241,7 +241,7 @@ class RowSurvey:
     n_features : int
     index : ndarray of int
     start : int
-        As of `contrica.blocks.Chosen`.
+        As of `contrica.rows.blocks.Chosen`.
     """
 
     def __init__(self, n_features: int, index: np.ndarray, start: int = 0) -> None:
@@ -274,10 +274,10 @@ def project_cumulants(
     rows : ndarray of shape (n_samples, n_features), or Rows
     basis : ndarray of shape (n_features, k) or None
     estimate : {"plugin", "unbiased", "robust"}
-        "robust" is the plug-in estimate of rows of which the outlying ones were drawn in, for which they
-        are held after all.
+        "robust" is the plug-in estimate of rows of which the outlying ones were winsorized, for which
+        they are held in memory after all.
     memory_limit : int, optional
-        Bytes, as of `contrica.cumulants.cumulants`.
+        Bytes, as of `contrica.moments.fourth.cumulants`.
 
     Returns
     -------
@@ -288,11 +288,11 @@ def project_cumulants(
 
 
 def estimate_of_rows(estimate: RowEstimate) -> Estimate:
-    """The estimate to take of what `project_rows` returns: rows drawn in have the plug-in one."""
+    """The estimate to take of what `project_rows` returns: winsorized rows have the plug-in one."""
     return "plugin" if estimate == "robust" else estimate
 
 
-def draw_in(rows: np.ndarray) -> np.ndarray:
+def winsorize_rows(rows: np.ndarray) -> np.ndarray:
     """The rows, the farthest of them brought nearer to the mean.
 
     Distance is Mahalanobis', by the covariance of the rows. Those beyond its 99th percentile keep their
@@ -313,7 +313,7 @@ def draw_in(rows: np.ndarray) -> np.ndarray:
     >>> import numpy as np
     >>> rows = np.random.default_rng(0).standard_normal((1000, 2))
     >>> rows[0] = 1000.0
-    >>> bool(np.abs(draw_in(rows)).max() < 200)
+    >>> bool(np.abs(winsorize_rows(rows)).max() < 200)
     True
     """
     for _ in range(3):
@@ -341,13 +341,13 @@ def whitening(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarr
 
     Returns
     -------
-    whiten, colour : ndarray of shape (p, k)
+    whiten, dewhiten : ndarray of shape (p, k)
 
     Examples
     --------
     >>> import numpy as np
-    >>> whiten, colour = whitening(np.diag([4.0, 0.0, 9.0]))
-    >>> bool(np.allclose(whiten.T @ colour, np.eye(2)))
+    >>> whiten, dewhiten = whitening(np.diag([4.0, 0.0, 9.0]))
+    >>> bool(np.allclose(whiten.T @ dewhiten, np.eye(2)))
     True
     """
     values, vectors = np.linalg.eigh(covariance)

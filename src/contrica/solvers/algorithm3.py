@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contrica.contrast._deflation import shared_weights
-from contrica.contrast._ratio import contrast_ratio
-from contrica.cumulants import Cumulants, Estimate, cumulants
 from contrica.decompositions import Decomposition, htd, spm
 from contrica.metrics import match_patterns
-from contrica.operators import relative_norm
-from contrica.ranks import check_ranks
+from contrica.moments.fourth import Cumulants, Estimate, cumulants
+from contrica.moments.operators import relative_norm
+from contrica.solvers.deflation import shared_weights
+from contrica.solvers.ranks import check_ranks
+from contrica.solvers.ratio import contrast_ratio
 from contrica.validation import PatternWarning, check_count, check_matrix, warn_user
 
 __all__ = [

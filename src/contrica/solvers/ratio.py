@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contrica.cumulants import Cumulants
+from contrica.moments.fourth import Cumulants
 from contrica.validation import PatternWarning, warn_user
 
 __all__ = ["contrast_ratio"]

@@ -31,14 +31,22 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import linear_sum_assignment, minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from contrica.contrast import DEFLATIONS, Contrast, contrast_ratio
-from contrica.cumulants import Cumulants, pooled
 from contrica.decompositions import Decomposition, htd, spm
-from contrica.operators import Congruence, PackedTensor, RankOneSum, TensorOperator, relative_norm
-from contrica.projection import whitening
-from contrica.ranks import check_ranks
-from contrica.symmetric import fix_signs, n_packed
-from contrica.threads import few_threads
+from contrica.moments.fourth import Cumulants, pooled
+from contrica.moments.operators import (
+    Congruence,
+    PackedTensor,
+    RankOneSum,
+    TensorOperator,
+    relative_norm,
+)
+from contrica.moments.projection import whitening
+from contrica.moments.symmetric import fix_signs, n_packed
+from contrica.rows.threads import few_threads
+from contrica.solvers.algorithm2 import Contrast
+from contrica.solvers.deflation import DEFLATIONS
+from contrica.solvers.ranks import check_ranks
+from contrica.solvers.ratio import contrast_ratio
 from contrica.validation import check_count, check_scale, warn_user
 
 __all__ = [
@@ -75,8 +83,8 @@ BUDGET = 5e9
 NEWTON_SIZE, NEWTON_TOL = 1000, 1e-12
 # Gradient at which Newton's method takes over from L-BFGS; its steps at most (or max_iter, if more).
 HANDOVER, NEWTON_STEPS = 1e-4, 300
-# Standard errors by which a search must do better than a start from other knowledge.
-TRUST = 2.0
+# Standard errors by which a search must do better than the preferred start.
+MIN_GAIN = 2.0
 
 
 class JointFit(NamedTuple):
@@ -96,7 +104,7 @@ class JointFit(NamedTuple):
     n_evaluations : int
         Of objective and gradient.
     gain : float
-        By how many standard errors a search did better than its trusted start; NaN where there was none.
+        Standard errors by which a search did better than its preferred start; NaN where there was none.
     """
 
     vectors: np.ndarray
@@ -121,23 +129,23 @@ class JointProblem:
     backs : tuple of Cumulants
     tensors : tuple of TensorOperator
         Fourth cumulants in whitened coordinates, the foreground's first.
-    whiten, colour : ndarray of shape (p, k)
-        Rows times ``whiten`` are whitened; ``colour`` times a vector brings it back.
+    whiten, dewhiten : ndarray of shape (p, k)
+        Rows times ``whiten`` are whitened; ``dewhiten`` times a vector brings it back.
     """
 
     fore: Cumulants
     backs: tuple[Cumulants, ...]
     tensors: tuple[TensorOperator, ...]
     whiten: np.ndarray
-    colour: np.ndarray
+    dewhiten: np.ndarray
 
     @classmethod
     def of(cls, fore: Cumulants, *backs: Cumulants) -> JointProblem:
         """Whiten the cumulants of a foreground and of one or more backgrounds."""
         _refuse_nothing([part.fourth for part in (fore, *backs)])
-        whiten, colour = whitening((fore.covariance + pooled(backs).covariance) / 2)
+        whiten, dewhiten = whitening((fore.covariance + pooled(backs).covariance) / 2)
         tensors = tuple(_in_coordinates(part.fourth, whiten) for part in (fore, *backs))
-        return cls(fore, backs, tensors, whiten, colour)
+        return cls(fore, backs, tensors, whiten, dewhiten)
 
     @property
     def background(self) -> TensorOperator:
@@ -430,7 +438,7 @@ def joint_fit(
 
     L-BFGS over the vectors, each kept at unit length, with the weights solved exactly at every step; then
     `polish`, if p k is 1000 at most. The result is a local minimum near the start. Coordinates matter,
-    since the objective is not invariant: whiten first (`contrica.operators.Congruence`).
+    since the objective is not invariant: whiten first (`contrica.moments.operators.Congruence`).
 
     Parameters
     ----------
@@ -452,7 +460,7 @@ def joint_fit(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.operators import RankOneSum
+    >>> from contrica.moments import RankOneSum
     >>> u = np.array([[1.0, 0.6], [0.0, 0.8]])
     >>> T = RankOneSum(np.array([2.0, -1.0]), u)
     >>> joint_fit([T], u + 0.1, np.ones((1, 2), dtype=bool)).weights.round(4)
@@ -505,19 +513,19 @@ def removal_losses(
     return losses
 
 
-class Trusted(NamedTuple):
-    """A start that comes from other knowledge.
+class PreferredStart(NamedTuple):
+    """A start that comes from other data than the tensors, and is left only for a good reason.
 
     Attributes
     ----------
     start : ndarray of shape (p, k)
-    gain_score : callable
+    gain_t_value : callable
         By how many standard errors the objective of a second fit lies below that of a first:
-        `contrica.significance.gain_score` with its first arguments filled in.
+        `contrica.solvers.weights.gain_t_value` with its first arguments filled in.
     """
 
     start: np.ndarray
-    gain_score: Callable[[JointFit, JointFit], float]
+    gain_t_value: Callable[[JointFit, JointFit], float]
 
 
 def joint_search(
@@ -525,7 +533,7 @@ def joint_search(
     starts: Iterable[np.ndarray],
     mask: np.ndarray,
     *,
-    trusted: Trusted | None = None,
+    preferred: PreferredStart | None = None,
     max_iter: int = 300,
     tol: float = 1e-6,
 ) -> JointFit:
@@ -541,7 +549,7 @@ def joint_search(
     Such tries end when they have cost as much as a fixed number of multiplications: small problems
     are searched thoroughly, and large ones, with hundreds of patterns, hardly beyond the first start.
 
-    A start that comes from other knowledge than these tensors may be *trusted*: the minimum it leads to
+    A start that comes from other data than these tensors may be *preferred*: the minimum it leads to
     is the answer, unless the search finds one that lies lower by more than chance gives, by two standard
     errors of the difference.
 
@@ -551,7 +559,7 @@ def joint_search(
     starts : iterable of ndarray of shape (p, k)
         Drawn as long as the budget lasts.
     mask : ndarray of bool, shape (n_datasets, k)
-    trusted : Trusted, optional
+    preferred : PreferredStart, optional
         A start, see above, and what tells the difference.
     max_iter, tol
         As of `joint_fit`.
@@ -562,9 +570,9 @@ def joint_search(
     """
     _refuse_nothing(tensors)
     search = _Search(tensors, mask, max_iter, tol)
-    home = None if trusted is None else search.attempt(trusted.start, mask)
+    first = None if preferred is None else search.attempt(preferred.start, mask)
     for start in starts:
-        if home is not None and not search.may_go_on():
+        if first is not None and not search.may_go_on():
             break
         found = search.descend(start)
         if search.may_go_on():
@@ -576,9 +584,9 @@ def joint_search(
             break
         search.with_new_roles(search.best)
     best, gain = search.best, float("nan")
-    if trusted is not None and home is not None:
-        gain = -np.inf if best is None else trusted.gain_score(home, best)
-        best = best if gain >= TRUST else home
+    if preferred is not None and first is not None:
+        gain = -np.inf if best is None else preferred.gain_t_value(first, best)
+        best = best if gain >= MIN_GAIN else first
     # the tries do not warn; the answer does
     fit = joint_fit(tensors, best.vectors, mask, max_iter=max_iter, tol=tol)
     return fit._replace(gain=gain)
@@ -676,7 +684,7 @@ def joint_contrast(
     *,
     rng: np.random.Generator,
     guess: np.ndarray | None = None,
-    gain_score: Callable[[JointFit, JointFit], float] | None = None,
+    gain_t_value: Callable[[JointFit, JointFit], float] | None = None,
     known: np.ndarray | None = None,
     problem: JointProblem | None = None,
     max_iter: int = 300,
@@ -699,9 +707,9 @@ def joint_contrast(
     rng : numpy.random.Generator
         Source of the subspace power method's starts.
     guess : ndarray of shape (p, m), optional
-        Foreground patterns found by other means, such as `contrica.subspace.subspace_ica`: a start.
-    gain_score : callable, optional
-        As of `Trusted`; with it the guess is a trusted start (`joint_search`).
+        Foreground patterns found by other means, such as `contrica.solvers.subspace_ica`: a start.
+    gain_t_value : callable, optional
+        As of `PreferredStart`; with it the guess is a preferred start (`joint_search`).
     known : ndarray of shape (k, m), optional
         Patterns of both datasets in whitened coordinates, the background's r first: a further start,
         which spares the subspace power method.
@@ -718,7 +726,7 @@ def joint_contrast(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.cumulants import cumulants
+    >>> from contrica.moments import cumulants
     >>> from contrica.datasets import make_synthetic
     >>> from contrica.metrics import pattern_similarity
     >>> data = make_synthetic(5, random_state=0)
@@ -730,7 +738,7 @@ def joint_contrast(
     check_ranks(n_background, n_foreground, fore.n_features)
     backs = (back,) if isinstance(back, Cumulants) else tuple(back)
     problem = JointProblem.of(fore, *backs) if problem is None else problem
-    colour, held = problem.colour, problem.whiten.shape[1]
+    dewhiten, held = problem.dewhiten, problem.whiten.shape[1]
     if n_background + n_foreground > n_packed(held):
         raise ValueError(
             f"n_background={n_background} and n_foreground={n_foreground} patterns are too many: the "
@@ -746,20 +754,20 @@ def joint_contrast(
     starts: Iterable[np.ndarray] = _starts(x, shared, n_foreground)
     if known is not None:
         starts = chain([_filled(problem, known, r, r + n_foreground)], starts)
-    trusted = None
+    preferred = None
     if guess is not None:
         inside = problem.whiten.T @ guess[:, :n_foreground]
         start = _filled(problem, np.column_stack([shared, inside]), r, r + n_foreground)
-        if gain_score is None:
+        if gain_t_value is None:
             starts = chain([start], starts)
         else:
-            trusted = Trusted(start, gain_score)
+            preferred = PreferredStart(start, gain_t_value)
     mask = contrast_mask(r, n_foreground, len(backs))
     with few_threads(held):
         fit = joint_search(
-            problem.tensors, starts, mask, trusted=trusted, max_iter=max_iter, tol=tol
+            problem.tensors, starts, mask, preferred=preferred, max_iter=max_iter, tol=tol
         )
-    vectors = colour @ fit.vectors
+    vectors = dewhiten @ fit.vectors
     lengths = np.linalg.norm(vectors, axis=0)
     vectors, weights = fix_signs(vectors / lengths), fit.weights * lengths**4
     first = np.argsort(-np.abs(weights[1, :r]), kind="stable")

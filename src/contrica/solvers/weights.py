@@ -1,8 +1,8 @@
-"""How sure a joint fit is of each weight: a score that outlying rows do not decide.
+"""Which weights of a joint fit are significant: t-values that outlying rows do not decide.
 
 A fit solves ``Jᵀ(κ₄ − model) = 0``, J being the derivative of the model in vectors and weights, so a
 change of the data moves it by ``(JᵀJ)⁻¹Jᵀ ψ``, where ψ is what rows add to the fourth cumulant beyond
-their share: their influence. Rows are dealt into groups, each group's influence on every weight is
+their share: their influence. Rows are divided into groups, each group's influence on every weight is
 computed, and the weight is compared with the spread of these: a group jackknife to first order, in one
 pass over the rows, without refitting. One outlying row of a heavy-tailed source dominates a fourth
 cumulant but spoils one group only, so means and spreads are trimmed ones.
@@ -18,7 +18,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import t as student
 
-from contrica.blocks import (
+from contrica.moments.operators import PackedTensor
+from contrica.moments.symmetric import n_packed, pair_indices
+from contrica.rows.blocks import (
     Rows,
     accumulate,
     block_rows,
@@ -27,11 +29,9 @@ from contrica.blocks import (
     iterate_blocks,
     to_numpy,
 )
-from contrica.joint import JointFit
-from contrica.operators import PackedTensor
-from contrica.symmetric import n_packed, pair_indices
+from contrica.solvers.joint import JointFit
 
-__all__ = ["Judged", "RowGroups", "critical_score", "gain_score", "weight_scores"]
+__all__ = ["RowGroups", "WeightEstimates", "critical_t_value", "gain_t_value", "weight_t_values"]
 
 GROUPS = 40
 # share of groups trimmed at either end
@@ -43,11 +43,11 @@ RIDGE = 1e-9
 
 
 class RowGroups:
-    """Rows of one dataset about their mean, in given coordinates, dealt in turn into groups.
+    """Rows of one dataset about their mean, in given coordinates, assigned to groups in turn.
 
     Dealing in turn needs no random numbers, and spreads rows that are sorted by some label evenly. Rows
     that depend on one another, such as replicates, make the groups more alike than they should be, and
-    scores too large.
+    t-values too large.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class _GroupSums:
         return self.__dict__ | {"_mean": None, "_axes": None}
 
 
-def gain_score(
+def gain_t_value(
     groups: Sequence[RowGroups], norms: Sequence[float], first: JointFit, second: JointFit
 ) -> float:
     """By how many standard errors the objective of a second fit lies below that of a first.
@@ -161,7 +161,7 @@ def gain_score(
     ``2 Σ_d ⟨κ₄(d) − M_d, ψ⟩ / ‖κ₄(d)‖²``, as vectors and weights need not follow to first order. So the
     difference of two minima changes by ``2 Σ_d ⟨M′_d − M_d, ψ⟩ / ‖κ₄(d)‖²``, M′ being the second
     model, and its standard error comes from what each group of rows adds. The norms are held fixed, and
-    nothing is trimmed: a wild row makes the error larger, and the score more careful.
+    nothing is trimmed: a wild row makes the error larger, and the t-value more careful.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ def gain_score(
     return gain / variance**0.5 if variance > 0 else 0.0
 
 
-def critical_score(n_weights: int, n_groups: int, level: float) -> float:
-    """Score that the largest of several weights that are zero exceeds with probability ``level``.
+def critical_t_value(n_weights: int, n_groups: int, level: float) -> float:
+    """t-value that the largest of several weights that are zero exceeds with probability ``level``.
 
     Student's t with as many degrees of freedom as groups are left after trimming, less one, at the
     level over the number of weights (Bonferroni).
@@ -206,15 +206,15 @@ def critical_score(n_weights: int, n_groups: int, level: float) -> float:
 
     Examples
     --------
-    >>> round(critical_score(30, 40, 0.01), 2)
+    >>> round(critical_t_value(30, 40, 0.01), 2)
     4.21
     """
     freedom = max(n_groups - 2 * int(TRIM * n_groups) - 1, 1)
     return float(student.ppf(1 - level / n_weights / 2, freedom))
 
 
-class Judged(NamedTuple):
-    """Weights of a joint fit and how sure they are.
+class WeightEstimates(NamedTuple):
+    """Weights of a joint fit and their standard errors.
 
     Attributes
     ----------
@@ -228,17 +228,17 @@ class Judged(NamedTuple):
     errors: np.ndarray
 
     @property
-    def scores(self) -> np.ndarray:
+    def t_values(self) -> np.ndarray:
         """Every weight over its standard error."""
         return self.weights / self.errors
 
 
-def weight_scores(
+def weight_t_values(
     datasets: Sequence[RowGroups],
     vectors: np.ndarray,
     weights: np.ndarray,
     norms: Sequence[float],
-) -> Judged:
+) -> WeightEstimates:
     """Every weight, all of them free, and its standard error.
 
     Parameters
@@ -254,9 +254,9 @@ def weight_scores(
 
     Returns
     -------
-    Judged
-        Where a weight is zero, its score is about Student's t with the degrees of freedom of
-        `critical_score`.
+    WeightEstimates
+        Where a weight is zero, its t-value is about Student's t with the degrees of freedom of
+        `critical_t_value`.
     """
     p, k = vectors.shape
     normal = _normal_equations(vectors, weights, norms)
@@ -275,7 +275,7 @@ def weight_scores(
         estimate += centre
         variance += error
     errors = np.sqrt(np.maximum(variance, np.finfo(float).tiny))
-    return Judged(estimate.reshape(weights.shape), errors.reshape(weights.shape))
+    return WeightEstimates(estimate.reshape(weights.shape), errors.reshape(weights.shape))
 
 
 def _normal_equations(
@@ -319,6 +319,6 @@ def _trimmed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = ordered.shape[1]
     cut = int(TRIM * count)
     kept = ordered[:, cut : count - cut]
-    drawn_in = np.clip(ordered, kept[:, :1], kept[:, -1:])
+    winsorized = np.clip(ordered, kept[:, :1], kept[:, -1:])
     left = kept.shape[1]
-    return kept.mean(axis=1), drawn_in.var(axis=1, ddof=1) * (count - 1) / (left * (left - 1))
+    return kept.mean(axis=1), winsorized.var(axis=1, ddof=1) * (count - 1) / (left * (left - 1))

@@ -1,11 +1,11 @@
-"""Ranks from a structured fit: as many patterns as the data are sure of.
+"""Ranks from a structured fit: as many patterns as are significant.
 
 The smallest eigenvalues of a flattened cumulant lie below the noise, so a scree cannot tell the ranks. A
 joint fit can: every pattern of κ₄(y) and κ₄(x) is fitted with a free weight in both, patterns of which no
-weight is significant (`contrica.significance`) are taken out, and patterns that the residuals show are
+weight is significant (`contrica.solvers.weights`) are taken out, and patterns that the residuals show are
 tried, until neither helps. Then ``r`` counts the patterns with significant weight in a background, and
-``ℓ`` those of the others whose weight in the foreground is surely larger than in any background, which
-supposes that the datasets are on one scale. What is neither is counted with r.
+``ℓ`` those of the others whose weight in the foreground is significantly larger than in any background,
+which supposes that the datasets are on one scale. What is neither is counted with r.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.cumulants import pooled
 from contrica.decompositions import htd
-from contrica.joint import JointFit, JointProblem, algorithm_2_starts, converge, step_price
-from contrica.operators import RankOneSum
-from contrica.ranks import choose_ranks
-from contrica.significance import Judged, RowGroups, critical_score, weight_scores
-from contrica.symmetric import n_packed
-from contrica.threads import few_threads
+from contrica.moments.fourth import pooled
+from contrica.moments.operators import RankOneSum
+from contrica.moments.symmetric import n_packed
+from contrica.rows.threads import few_threads
+from contrica.solvers.joint import JointFit, JointProblem, algorithm_2_starts, converge, step_price
+from contrica.solvers.ranks import choose_ranks
+from contrica.solvers.weights import RowGroups, WeightEstimates, critical_t_value, weight_t_values
 
 __all__ = ["RankChoice", "choose_by_significance", "is_near", "searchable"]
 
-# Level of each decision, over all patterns. A vector that was fitted to the noise of these rows scores
-# higher than one given in advance, so that the level of the whole search is not this.
+# Level of each decision, over all patterns. A vector that was fitted to the noise of these rows has a
+# larger t-value than one given in advance, so that the level of the whole search is not this.
 LEVEL = 0.01
 # Steps of each fit, and share by which a try must lower the objective to be kept.
 STEPS = 100
@@ -41,7 +41,7 @@ JUDGED = 1800
 
 
 class RankChoice(NamedTuple):
-    """Ranks, and how sure the data are of them.
+    """Ranks, and what their choice rests on.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class RankChoice(NamedTuple):
         r and ℓ; ℓ = 0 where no pattern of the foreground is significant.
     vectors : ndarray of shape (p, r + l)
         All patterns in the problem's coordinates, those of the background first.
-    scores : ndarray of shape (n_datasets, r + l)
+    t_values : ndarray of shape (n_datasets, r + l)
         Each weight over its standard error; the foreground's in the first row.
     critical : float
-        What a score must reach.
+        What a t-value must reach.
     rejected : float
-        Score of the weakest pattern after the best one more was added; 0 where none was tried.
+        t-value of the weakest pattern after the best one more was added; 0 where none was tried.
     left : ndarray of shape (n_datasets,)
         Squared norm of what the patterns leave of each tensor, over the tensor's.
     complete : bool
@@ -66,7 +66,7 @@ class RankChoice(NamedTuple):
     n_background: int
     n_foreground: int
     vectors: np.ndarray
-    scores: np.ndarray
+    t_values: np.ndarray
     critical: float
     rejected: float
     left: np.ndarray
@@ -74,14 +74,14 @@ class RankChoice(NamedTuple):
     near_ties: tuple[str, ...] = ()
 
     @property
-    def doubt(self) -> str:
+    def description(self) -> str:
         """How near the ranks are to being others, in words."""
-        told = [f"when ranks were chosen a score of {self.critical:.1f} was needed"]
-        strength = np.abs(self.scores).max(axis=0)
+        told = [f"threshold t = {self.critical:.1f}"]
+        strength = np.abs(self.t_values).max(axis=0)
         if strength.size:
-            told.append(f"the weakest pattern found had {strength.min():.1f}")
+            told.append(f"weakest accepted {strength.min():.1f}")
         if self.rejected > 0:
-            told.append(f"the best one left out {self.rejected:.1f}")
+            told.append(f"strongest rejected {self.rejected:.1f}")
         if not self.complete:
             told.append("the search was cut short, to end in time")
         return "; ".join(told)
@@ -114,7 +114,7 @@ def choose_by_significance(
     wanted: int | None = None,
     rng: np.random.Generator,
 ) -> RankChoice:
-    """R and ℓ by which patterns a joint fit is sure of.
+    """R and ℓ by which patterns of a joint fit are significant.
 
     Parameters
     ----------
@@ -138,9 +138,9 @@ def choose_by_significance(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.cumulants import cumulants
+    >>> from contrica.moments import cumulants
     >>> from contrica.datasets import make_synthetic
-    >>> from contrica.joint import JointProblem
+    >>> from contrica.solvers.joint import JointProblem
     >>> data = make_synthetic(6, random_state=0)
     >>> rows = [data.foreground, data.background]
     >>> problem = JointProblem.of(*map(cumulants, rows))
@@ -191,22 +191,22 @@ def _affordable(r: int, l: int, n_features: int) -> tuple[int, int]:  # noqa: E7
 
 
 class _Tried(NamedTuple):
-    """A fit with all weights free, and its scores."""
+    """A fit with all weights free, and its t_values."""
 
     fit: JointFit
-    judged: Judged
+    judged: WeightEstimates
 
     @property
-    def scores(self) -> np.ndarray:
-        return self.judged.scores
+    def t_values(self) -> np.ndarray:
+        return self.judged.t_values
 
     @property
     def strength(self) -> np.ndarray:
-        """Of each pattern, the largest of its scores."""
-        return np.abs(self.scores).max(axis=0)
+        """Of each pattern, the largest of its t_values."""
+        return np.abs(self.t_values).max(axis=0)
 
     def __len__(self) -> int:
-        return self.scores.shape[1]
+        return self.t_values.shape[1]
 
     def lowers(self, other: _Tried | None) -> bool:
         return other is None or self.fit.objective < other.fit.objective * (1 - WORTHWHILE)
@@ -221,13 +221,13 @@ class _Search:
         self.n_groups = min(part.n_groups for part in groups)
         self.most = n_packed(problem.whiten.shape[1])
         self.spent = 0.0
-        # score of the strongest pattern that was left out, and what it needed then
+        # t-value of the strongest pattern that was left out, and what it needed then
         self.rejected, self.needed = 0.0, np.inf
         self.best: Any = None  # until the first start
         self.complete = False
 
     def critical(self, n_patterns: int, level: float = LEVEL) -> float:
-        return critical_score(len(self.tensors) * n_patterns, self.n_groups, level)
+        return critical_t_value(len(self.tensors) * n_patterns, self.n_groups, level)
 
     def try_out(self, vectors: np.ndarray) -> _Tried:
         free = np.ones((len(self.tensors), vectors.shape[1]), dtype=bool)
@@ -235,24 +235,26 @@ class _Search:
         steps = int(np.clip(BUDGET / 2 / price, 10, STEPS))
         fit = converge(self.tensors, vectors, free, steps, 1e-6)
         self.spent += price * steps  # not what was taken, which hangs on rounding
-        return _Tried(fit, weight_scores(self.groups, fit.vectors, fit.weights, self.norms))
+        return _Tried(fit, weight_t_values(self.groups, fit.vectors, fit.weights, self.norms))
 
-    def without_the_doubtful(self, tried: _Tried) -> _Tried:
+    def without_insignificant(self, tried: _Tried) -> _Tried:
         """Take out the weakest patterns, some at a time, until all that are left are significant."""
         while len(tried) > 1:
-            doubtful = np.flatnonzero(tried.strength < self.critical(len(tried)))
-            if doubtful.size == 0:
+            insignificant = np.flatnonzero(tried.strength < self.critical(len(tried)))
+            if insignificant.size == 0:
                 break
             # beyond the budget all at once
-            count = max(doubtful.size // 2, 1) if self.spent < BUDGET else doubtful.size
+            count = max(insignificant.size // 2, 1) if self.spent < BUDGET else insignificant.size
             count = min(count, len(tried) - 1)
-            weakest = doubtful[np.argsort(tried.strength[doubtful], kind="stable")[:count]]
+            weakest = insignificant[
+                np.argsort(tried.strength[insignificant], kind="stable")[:count]
+            ]
             tried = self.try_out(np.delete(tried.fit.vectors, weakest, axis=1))
         return tried
 
     def from_start(self, vectors: np.ndarray) -> None:
         """Prune, then add what a residual shows as long as that helps."""
-        found = self.without_the_doubtful(self.try_out(vectors))
+        found = self.without_insignificant(self.try_out(vectors))
         better: _Tried | None = found
         complete = True
         while better is not None:
@@ -270,38 +272,40 @@ class _Search:
                 if weakest < needed:
                     if weakest > self.rejected:
                         self.rejected, self.needed = weakest, needed
-                    grown = self.without_the_doubtful(grown)
+                    grown = self.without_insignificant(grown)
                 # as many patterns, and a lower objective: one was swapped for a better one
                 if len(grown) >= len(found) and grown.lowers(found) and grown.lowers(better):
                     better = grown
         if found.lowers(self.best):
             self.best, self.complete = found, complete
 
-    def _larger_in_front(self, judged: Judged) -> np.ndarray:
-        """Patterns whose weight in the foreground is surely larger than any in a background.
+    def _larger_in_front(self, judged: WeightEstimates) -> np.ndarray:
+        """Patterns whose weight in the foreground is significantly larger than any in a background.
 
         With few rows a weight in the background may be as large as that in the foreground, and not
         significant; that alone makes no pattern of the foreground.
         """
         sizes = np.abs(judged.weights)
-        most = sizes[1:] + critical_score(1, self.n_groups, 0.1) * judged.errors[1:]
+        most = sizes[1:] + critical_t_value(1, self.n_groups, 0.1) * judged.errors[1:]
         return sizes[0] > most.max(axis=0)
 
     def choice(self, wanted: int | None) -> RankChoice:
         found: _Tried = self.best
-        background = np.abs(found.scores[1:]).max(axis=0)
+        background = np.abs(found.t_values[1:]).max(axis=0)
         n_tests = (len(self.tensors) - 1) * len(found)
-        shared = background >= critical_score(n_tests, self.n_groups, LEVEL)
+        shared = background >= critical_t_value(n_tests, self.n_groups, LEVEL)
         shared |= ~self._larger_in_front(found.judged)
         # A pattern of the background that is weak there looks like one of the foreground.
-        weak = critical_score(n_tests, self.n_groups, 5 * LEVEL)
+        weak = critical_t_value(n_tests, self.n_groups, 5 * LEVEL)
         for j in np.argsort(-background):
             if wanted is None or np.sum(~shared) <= wanted or background[j] < weak:
                 break
             shared[j] = True
-        # what fits no dataset surely is nobody's pattern
-        sure = found.strength >= self.critical(len(found))
-        order = np.concatenate([np.flatnonzero(shared & sure), np.flatnonzero(~shared & sure)])
+        # what is significant in no dataset is nobody's pattern
+        significant = found.strength >= self.critical(len(found))
+        order = np.concatenate(
+            [np.flatnonzero(shared & significant), np.flatnonzero(~shared & significant)]
+        )
         vectors = found.fit.vectors[:, order]
         left = [
             (tensor - RankOneSum(weights, found.fit.vectors)).squared_norm() / norm
@@ -310,29 +314,28 @@ class _Search:
             )
         ]
         return RankChoice(
-            int(np.sum(shared & sure)),
-            int(np.sum(~shared & sure)),
+            int(np.sum(shared & significant)),
+            int(np.sum(~shared & significant)),
             vectors,
-            found.scores[:, order],
+            found.t_values[:, order],
             self.critical(len(found)),
             self.rejected,
             np.array(left),
             self.complete,
-            tuple(self._near_ties(background[sure], n_tests)),
+            tuple(self._near_ties(background[significant], n_tests)),
         )
 
     def _near_ties(self, background: np.ndarray, n_tests: int) -> Iterator[str]:
         """Decisions that slightly other rows might turn."""
         needed, weakest = self.critical(len(self.best)), float(self.best.strength.min())
         if is_near(weakest, needed):
-            yield f"the weakest pattern has a score of {weakest:.2f} and needs {needed:.2f}"
+            yield f"the weakest pattern has t = {weakest:.2f}, {needed:.2f} is needed"
         if is_near(self.rejected, self.needed):
             yield (
-                f"a pattern with a score of {self.rejected:.2f} was left out, {self.needed:.2f} was "
-                "needed"
+                f"a pattern with t = {self.rejected:.2f} was left out, {self.needed:.2f} was needed"
             )
-        shared = critical_score(n_tests, self.n_groups, LEVEL)
+        shared = critical_t_value(n_tests, self.n_groups, LEVEL)
         for value in background[[is_near(value, shared) for value in background]]:
             yield (
-                f"a pattern has a score of {value:.2f} in a background, from {shared:.2f} on it is shared"
+                f"a pattern has t = {value:.2f} in a background, from {shared:.2f} on it is shared"
             )

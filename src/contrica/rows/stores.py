@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.blocks import Rows, as_rows, block_rows
-from contrica.tables import kind_of, read_table
+from contrica.rows.blocks import Rows, as_rows, block_rows
+from contrica.rows.tables import kind_of, read_table
 
 __all__ = ["Names", "Opened", "computed", "open_dask", "open_rows"]
 

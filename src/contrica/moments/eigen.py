@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from contrica.operators import PackedTensor, TensorOperator
-from contrica.symmetric import n_packed, smat, svec, svec_outer
+from contrica.moments.operators import PackedTensor, TensorOperator
+from contrica.moments.symmetric import n_packed, smat, svec, svec_outer
 from contrica.validation import check_rank
 
 __all__ = [

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import ThreadpoolController
 
-from contrica.symmetric import n_packed
-
 __all__ = ["ALONE", "Team", "few_threads", "n_threads", "one_thread", "team"]
 
 # Below this size products with a flattening are faster on one thread; on a busy machine, many times.
@@ -65,7 +63,8 @@ def few_threads(n_features: int) -> AbstractContextManager[None]:
     The algorithms multiply small matrices thousands of times. Threads then spend more time on
     meeting than on multiplying, and where cores are shared they wait for one another.
     """
-    return one_thread() if n_packed(n_features) < ONE_THREAD_SIZE else nullcontext()
+    size = n_features * (n_features + 1) // 2  # of a flattened tensor
+    return one_thread() if size < ONE_THREAD_SIZE else nullcontext()
 
 
 def n_threads() -> int:

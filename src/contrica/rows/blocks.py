@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.threads import Team, team
+from contrica.rows.threads import Team, team
 
 __all__ = [
     "Accumulator",
@@ -465,7 +465,7 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
         len(getattr(part, "shape", ())) == 2 for part in data
     ):
         raise ValueError(
-            f"{name} is a list of matrices. If they are blocks of rows, pass contrica.blocks.Blocks(...) "
+            f"{name} is a list of matrices. If they are blocks of rows, pass contrica.rows.Blocks(...) "
             "of them."
         )
     return data
@@ -475,7 +475,7 @@ def _refuse_what_holds_rows(data: Any, name: str) -> None:
     """Say what to pass in place of a path, an AnnData object or what `open_rows` returns."""
     if isinstance(data, str | PathLike):
         raise ValueError(
-            f"{name} is a path, {str(data)!r}. Open it: contrica.stores.open_rows(path).rows."
+            f"{name} is a path, {str(data)!r}. Open it: contrica.rows.open_rows(path).rows."
         )
     if hasattr(data, "row_names") and hasattr(data, "rows"):
         raise ValueError(f"{name} is what open_rows returned. Pass its .rows.")
@@ -543,7 +543,7 @@ def _stream(data: Iterable[Any], name: str) -> Rows:
     if isinstance(data, Iterator):
         raise ValueError(
             f"{name} is an iterator, which can be read once, but its rows are needed several times. "
-            "Give what can be read again from its beginning: contrica.blocks.Blocks of a list of them, "
+            "Give what can be read again from its beginning: contrica.rows.Blocks of a list of them, "
             "or of a function that starts anew. Or pass its blocks one by one, to partial_fit for a fit."
         )
     shapes, columns = [], None

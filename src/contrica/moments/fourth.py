@@ -20,7 +20,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg.blas import dsyr2k, dsyrk
 
-from contrica.blocks import (
+from contrica.moments.operators import Congruence, PackedTensor, TensorOperator
+from contrica.moments.symmetric import n_packed, pair_indices, svec
+from contrica.rows.blocks import (
     Rows,
     accumulate,
     as_doubles,
@@ -34,9 +36,7 @@ from contrica.blocks import (
     short,
     to_numpy,
 )
-from contrica.memory import check_memory, memory_budget
-from contrica.operators import Congruence, PackedTensor, TensorOperator
-from contrica.symmetric import n_packed, pair_indices, svec
+from contrica.rows.memory import check_memory, memory_budget
 from contrica.validation import check_choice, check_matrix, check_n_rows, check_width
 
 __all__ = [
@@ -161,7 +161,7 @@ class Moments:
     n_features : int
         Number of variables, p. The Gram matrix has ``1 + p + p(p+1)/2`` rows.
     start : int
-        Ignored; what `contrica.blocks.accumulate` tells every accumulator.
+        Ignored; what `contrica.rows.blocks.accumulate` tells every accumulator.
 
     Examples
     --------
@@ -429,7 +429,7 @@ def _subtract_pairings(low: np.ndarray, S: np.ndarray, factor: float) -> None:
 
 
 class BlockMoments(Moments):
-    """`Moments` that are given blocks as `contrica.blocks.accumulate` has them: nothing to check or cut.
+    """`Moments` of blocks as `contrica.rows.blocks.accumulate` has them: nothing to check or cut.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ On real data a fourth cumulant is often dominated by heavy-tailed background dir
 in which the foreground varies most relative to the background need variances only: the leading
 generalised eigenvectors of ``(Σ_x, Σ_y + ρ I)``. Inside the subspace they span, of few
 dimensions, independent sources are sought with a contrast that outliers do not dominate
-(`contrica.negentropy`).
+(`contrica.solvers.negentropy`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dsygvx
 from sklearn.exceptions import ConvergenceWarning
 
-from contrica.blocks import block_rows, iterate_blocks
-from contrica.contrast import contrast_ratio
-from contrica.cumulants import Cumulants
 from contrica.decompositions import Decomposition, canonical
-from contrica.negentropy import LOPSIDED, Rotation, farthest_from_gaussian
+from contrica.moments.fourth import Cumulants
+from contrica.rows.blocks import block_rows, iterate_blocks
+from contrica.solvers.negentropy import SKEWNESS_WEIGHT, Rotation, farthest_from_gaussian
+from contrica.solvers.ratio import contrast_ratio
 from contrica.validation import PatternWarning, check_count, check_n_rows, warn_user
 
 __all__ = [
@@ -33,14 +33,14 @@ __all__ = [
     "subspace_ica",
 ]
 
-N_PERMUTATIONS, DEALT_AT_ONCE = 1000, 100
-# Multiplications that all deals may cost, and how many are made in any case.
-DEALING, FEWEST_DEALS = 2 * 10**10, 40
-# Many rows are dealt in packs, for speed: as many packs, more where few of them would be dealt to the
+N_PERMUTATIONS, PERMUTED_AT_ONCE = 1000, 100
+# Multiplications that all permutations may cost, and how many are made in any case.
+PERMUTATION_BUDGET, MIN_PERMUTATIONS = 2 * 10**10, 40
+# Many rows are permuted in batches, for speed: as many batches, more where few of them would go to the
 # smaller dataset, unless their products would take too much memory.
-FEW_ROWS, PACKS, FEWEST_DEALT, PACKED_ENTRIES = 2000, 1000, 50, 10**7
-# Weights of lopsidedness to try as well, if they explain this much of the shift of the mean.
-OTHER_CONTRASTS = (0.0, 1.0)
+FEW_ROWS, BATCHES, MIN_PERMUTED, MAX_BATCH_ENTRIES = 2000, 1000, 50, 10**7
+# Weights of skewness to try as well, if they explain this much of the shift of the mean.
+OTHER_SKEWNESS_WEIGHTS = (0.0, 1.0)
 EXPLAINED = 0.75
 
 
@@ -51,7 +51,7 @@ class Dimension(NamedTuple):
     ----------
     chosen : int
     fewest, most : int
-        How many surely do, and how many perhaps; the same where there is no doubt.
+        How many exceed the null by four standard deviations, and how many by two.
     """
 
     chosen: int
@@ -130,29 +130,30 @@ def choose_dimension(
     rng: np.random.Generator,
     n_permutations: int = N_PERMUTATIONS,
 ) -> Dimension:
-    """How many contrast directions are larger than rows dealt out at random would give.
+    """How many contrast directions stand out from a permutation null.
 
-    Rows of both datasets, each about its mean, are dealt anew into two sets of the same sizes; the
-    largest ratio of each deal is what no contrast gives. Directions that exceed the mean of these by
+    Rows of both datasets, each about its mean, are permuted between two sets of the same sizes; the
+    largest ratios of the permutations are the null. Directions that exceed the mean of these by
     four of their standard deviations count, and those that do not exceed it by two do not. Where there
     are directions in between, the count stops at the widest gap, in ratio, between two that follow one
-    another, so that it does not hang on the deals. Rows that depend on one another, such as cells of
-    one donor, make the count too large. Many rows are put into a thousand packs or more at random, and
-    packs are dealt.
+    another, so that it does not hang on the permutations. Rows that depend on one another, such as cells
+    of one donor, make the count too large. Many rows are put into a thousand batches or more at random,
+    and batches are permuted.
 
-    All deals share the ρ of the data (`contrast_axes`). Where the foreground varies more in most
-    directions, and there are not many more background rows than variables, the largest ratio of a deal is
-    then hardly smaller than those of the data, and only the strongest directions are counted. Where the
-    background does not vary at all, there is nothing to deal: directions in which X does are counted.
+    All permutations share the ρ of the data (`contrast_axes`). Where the foreground varies more in most
+    directions, and there are not many more background rows than variables, the largest ratio of a
+    permutation is then hardly smaller than those of the data, and only the strongest directions are
+    counted. Where the background does not vary at all, there is nothing to permute: directions in which X
+    does are counted.
 
     Parameters
     ----------
     X : ndarray of shape (n, p)
     background : ndarray of shape (m, p)
     rng : numpy.random.Generator
-        Deals the rows.
+        Permutes the rows.
     n_permutations : int
-        Deals; fewer, but at least 40, where each is dear because of many variables.
+        Permutations; fewer, but at least 40, where each is dear because of many variables.
 
     Returns
     -------
@@ -163,33 +164,37 @@ def choose_dimension(
     check_n_rows(min(n, m), 2, "a contrast subspace")
     rows = _Stacked(X, background)
     p = X.shape[1]
-    price = min(n, m) * p**2 + 20 * p**3  # of a deal: products of the rows dealt, eigenvalues
-    n_deals = int(np.clip(DEALING // price, min(FEWEST_DEALS, n_permutations), n_permutations))
+    price = (
+        min(n, m) * p**2 + 20 * p**3
+    )  # of a permutation: products of the rows that move, eigenvalues
+    at_least = min(MIN_PERMUTATIONS, n_permutations)
+    n_permutations = int(np.clip(PERMUTATION_BUDGET // price, at_least, n_permutations))
     fore, back = rows.products(np.arange(n)) / n, rows.products(np.arange(n, n + m)) / m
     ratios = contrast_axes(fore, back, m)[0]
-    # One floor for all: what is in the foreground alone is in every deal's background too, and a floor
-    # that rose with it would make the ratios of the deals too small.
+    # One floor for all: what is in the foreground alone is in every permuted background too, and a floor
+    # that rose with it would make the ratios of the null too small.
     floor = _floor(fore, back, m)
     if back.trace() <= _rounding(fore):
         count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
         return Dimension(count, count, count)
-    largest = [_largest_ratio(*deal, floor) for deal in _deals(rows, n_deals, rng)]
+    permuted = _permuted_products(rows, n_permutations, rng)
+    largest = [_largest_ratio(*products, floor) for products in permuted]
     chance, spread = np.mean(largest), np.std(largest, ddof=1)
-    surely, perhaps = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
-    if surely == perhaps:
-        return Dimension(surely, surely, perhaps)
+    fewest, most = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
+    if fewest == most:
+        return Dimension(fewest, fewest, most)
     # ratio k_i / k_(i+1) for each count i in question; before the first and after the last stands chance
     around = np.concatenate([[chance + 4 * spread], ratios, [chance]])
-    counts = np.arange(surely, perhaps + 1)
+    counts = np.arange(fewest, most + 1)
     chosen = int(counts[np.argmax(around[counts] / around[counts + 1])])
-    return Dimension(chosen, surely, perhaps)
+    return Dimension(chosen, fewest, most)
 
 
 def _largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
-    """First of the ratios of `contrast_axes`, and no other: a thousand deals ask for it."""
+    """First of the ratios of `contrast_axes`, and no other: a thousand permutations ask for it."""
     p = len(fore)
     damped = back.copy()
-    # an outlying row that was dealt to few others makes rounding larger than in the data
+    # an outlying row among few others makes rounding larger than in the data
     damped.flat[:: p + 1] += max(floor, _rounding(back))
     # LAPACK itself: around it scipy's checks take as long as the answer
     values, *_, info = dsygvx(fore.T, damped.T, jobz="N", range="I", il=p, iu=p, overwrite_b=1)
@@ -223,29 +228,31 @@ class _Stacked:
         return total
 
 
-def _deals(
-    rows: _Stacked, n_deals: int, rng: np.random.Generator
+def _permuted_products(
+    rows: _Stacked, n_permutations: int, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Mean products of variables over n rows drawn at random, and over the others."""
     n, (total, p) = rows.n, rows.shape
     fewer = min(n, total - n)
-    count = max(PACKS, -(-FEWEST_DEALT * total // fewer))
-    if fewer <= FEW_ROWS or count * p**2 > PACKED_ENTRIES:
+    count = max(BATCHES, -(-MIN_PERMUTED * total // fewer))
+    if fewer <= FEW_ROWS or count * p**2 > MAX_BATCH_ENTRIES:
         whole = rows.products(np.arange(total))
-        for _ in range(n_deals):
+        for _ in range(n_permutations):
             part = rows.products(rng.permutation(total)[:fewer])
             sums = (part, whole - part) if fewer == n else (whole - part, part)
             yield sums[0] / n, sums[1] / (total - n)
         return
     split = np.array_split(rng.permutation(total), count)
-    packs = np.array([rows.products(pack) for pack in split])
-    sizes = np.array([len(pack) for pack in split], dtype=float)
-    whole = packs.sum(axis=0)
+    batches = np.array([rows.products(batch) for batch in split])
+    sizes = np.array([len(batch) for batch in split], dtype=float)
+    whole = batches.sum(axis=0)
     first = (np.arange(count) < round(count * n / total)).astype(float)
-    for start in range(0, n_deals, DEALT_AT_ONCE):
-        chosen = rng.permuted(np.tile(first, (min(DEALT_AT_ONCE, n_deals - start), 1)), axis=1)
+    for start in range(0, n_permutations, PERMUTED_AT_ONCE):
+        chosen = rng.permuted(
+            np.tile(first, (min(PERMUTED_AT_ONCE, n_permutations - start), 1)), axis=1
+        )
         counts = chosen @ sizes
-        for part, n_rows in zip(np.tensordot(chosen, packs, 1), counts, strict=True):
+        for part, n_rows in zip(np.tensordot(chosen, batches, 1), counts, strict=True):
             yield part / n_rows, (whole - part) / (total - n_rows)
 
 
@@ -264,14 +271,15 @@ def subspace_ica(
     """Independent sources inside the subspace of largest contrast.
 
     The leading ``d`` axes of `contrast_axes` are whitened by the foreground's covariance, and rotated
-    until their sources are farthest from Gaussian (`contrica.negentropy`). A source found by the filter
-    f appears in the variables as ``Σ_x f``, its pattern.
+    until their sources are farthest from Gaussian (`contrica.solvers.negentropy`). A source found by the
+    filter f appears in the variables as ``Σ_x f``, its pattern.
 
     Which moments separate the sources best depends on their kind. Where fewer are to be kept, three
-    weights of lopsidedness against tails are tried (`contrica.negentropy`), 1/4 first and the others also
-    from where that leads. Another is taken if with it the kept sources explain three quarters of the
-    shift, ``Σ δ_j²``, and the one that is shifted least is shifted by more, by a standard error at least:
-    things that are in the foreground alone shift its mean, and what shifts it should not lie in pieces.
+    weights of skewness against tails are tried (`contrica.solvers.negentropy`), 1/4 first and the
+    others also from where that leads. Another is taken if with it the kept sources explain three quarters
+    of the shift, ``Σ δ_j²``, and the one that is shifted least is shifted by more, by a standard error at
+    least: things that are in the foreground alone shift its mean, and what shifts it should not lie in
+    pieces.
 
     Parameters
     ----------
@@ -287,7 +295,7 @@ def subspace_ica(
     warn : bool
         Whether to warn where the search has not converged, or the foreground varies in fewer directions.
     max_iter, tol
-        As of `contrica.negentropy.farthest_from_gaussian`.
+        As of `contrica.solvers.negentropy.farthest_from_gaussian`.
 
     Returns
     -------
@@ -297,7 +305,7 @@ def subspace_ica(
     Examples
     --------
     >>> import numpy as np
-    >>> from contrica.cumulants import cumulants
+    >>> from contrica.moments import cumulants
     >>> rng = np.random.default_rng(0)
     >>> Y = rng.laplace(size=(2000, 4))
     >>> X = rng.laplace(size=(2000, 4)) + 3 * rng.choice([-1, 1], (2000, 1)) * [1.0, 0, 0, 0]
@@ -345,22 +353,29 @@ def subspace_ica(
         backs = np.einsum("pk,pq,qk->k", filters, back.covariance, filters)
         return 1 / len(X) + backs / back.n_samples
 
-    def separate(lopsided: float, start: np.ndarray | None = None) -> tuple[np.ndarray, Rotation]:
+    def separate(
+        skewness_weight: float, start: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Rotation]:
         """Filters of the sources that are kept, and the search."""
         found = farthest_from_gaussian(
-            whitened, rng=rng, lopsided=lopsided, start=start, max_iter=max_iter, tol=tol
+            whitened,
+            rng=rng,
+            skewness_weight=skewness_weight,
+            start=start,
+            max_iter=max_iter,
+            tol=tol,
         )
         filters = whiten @ found.matrix
         if not some_are_kept:
             return filters, found
         return filters[:, np.argsort(-ratios(filters), kind="stable")[:kept]], found
 
-    filters, found = separate(LOPSIDED)
+    filters, found = separate(SKEWNESS_WEIGHT)
     whole = whiten.T @ shift
     if some_are_kept and _is_shifted(whole, errors(whiten)):
         first = found.matrix
-        for lopsided in OTHER_CONTRASTS:
-            others = separate(lopsided, first)
+        for skewness_weight in OTHER_SKEWNESS_WEIGHTS:
+            others = separate(skewness_weight, first)
             shifts, shifts_of_others = (np.abs(each.T @ shift) for each in (filters, others[0]))
             weakest = int(np.argmin(shifts_of_others))
             margin = np.sqrt(errors(others[0])[weakest])

@@ -1,0 +1,21 @@
+"""Sums over rows: covariances and fourth cumulants, as operators, in any coordinates, and mergeable."""
+
+from contrica.moments.fourth import CumulantOperator, Cumulants, Moments, cumulants, pooled
+from contrica.moments.operators import PackedTensor, RankOneSum, TensorOperator, as_operator
+from contrica.moments.projection import common_basis, whitening
+from contrica.moments.streaming import DataSums
+
+__all__ = [
+    "CumulantOperator",
+    "Cumulants",
+    "DataSums",
+    "Moments",
+    "PackedTensor",
+    "RankOneSum",
+    "TensorOperator",
+    "as_operator",
+    "common_basis",
+    "cumulants",
+    "pooled",
+    "whitening",
+]
