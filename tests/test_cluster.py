@@ -32,9 +32,9 @@ def pair():
     return X, Y
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client():
-    """Two processes; nothing of this process can be seen by them."""
+    """Two processes, anew for each test; nothing of this process can be seen by them."""
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
