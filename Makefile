@@ -40,8 +40,8 @@ torch: $(STAMP)-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/test_devices.py tests/test_blocks.py tests/test_sums.py
 
-# The suite with the oldest versions that pyproject.toml allows, which Python 3.11 needs; their own warnings
-# are not ours.
+# The suite with the oldest versions that pyproject.toml allows, for which it takes Python 3.11; their own
+# warnings are not ours.
 oldest:
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c tests/oldest.txt --editable '.[test]'

@@ -303,6 +303,20 @@ def test_near_ties_come_back_and_files_without_them_are_read(tmp_path):
     assert older.near_ties_ == older.rank_choice_.near_ties == ()
 
 
+def test_t_values_are_read_by_the_name_they_had(tmp_path):
+    data = make_synthetic(5, n_samples=20_000, random_state=0)
+    model = ContrastiveICA(2, random_state=0).fit(data.foreground, background=data.background)
+    save(model, tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as stored:
+        arrays = {key: stored[key] for key in stored.files}
+    arrays["pattern_scores_"] = arrays.pop("pattern_t_values_")
+    arrays["rank_choice_.scores"] = arrays.pop("rank_choice_.t_values")
+    np.savez(tmp_path / "old.npz", **arrays)
+    again = load(tmp_path / "old.npz")
+    assert np.array_equal(again.pattern_t_values_, model.pattern_t_values_)
+    assert np.array_equal(again.rank_choice_.t_values, model.rank_choice_.t_values)
+
+
 @pytest.mark.parametrize("solver", ["paper", "joint", None])
 def test_models_of_earlier_versions_are_read(tmp_path, data, solver):
     """Without what a choice of solvers left, and, the oldest, without a solver at all."""

@@ -250,8 +250,8 @@ class ContrastiveICA(BaseContrastive):
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         # in the contrast subspace their covariances are enough
-        significant = self.solver == "auto" and not searchable(n_features, n_datasets=n_datasets)
-        return "matrix-free" if significant or self.solver == "subspace" else "auto"
+        certain = self.solver == "auto" and not searchable(n_features, n_datasets=n_datasets)
+        return "matrix-free" if certain or self.solver == "subspace" else "auto"
 
     def _plain_ica(self, fore: Cumulants) -> Separation:
         self._chose("plain", "no background was given")
