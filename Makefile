@@ -9,9 +9,11 @@ TORCH ?= torch==2.13.0
 # What hangs on rounding most, and ways of rounding: kernels of OpenBLAS that every x86-64 with AVX2 runs
 # (others ignore them), and threads.
 SENSITIVE := $(addprefix tests/test_,joint.py sums.py selection.py subspace.py auto.py blocks.py documents.py)
+QUICK := tests/house $(addprefix tests/test_,joint.py ranks.py significance.py passes.py cumulants.py operators.py \
+	symmetric.py eigen.py metrics.py negentropy.py contrast.py)
 WAYS := Nehalem-1 Sandybridge-2 Haswell-1 Haswell-2
 
-.PHONY: demo test lint types unit kernels torch oldest bench clean
+.PHONY: demo test quick slow lint types unit kernels torch oldest bench clean
 
 demo: $(STAMP)-cli
 	$(BIN)/contrica demo --out demo --overwrite
@@ -27,8 +29,16 @@ types: $(STAMP)-test
 	$(BIN)/mypy
 
 unit: $(STAMP)-test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing'
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing and not slow'
 	$(BIN)/python -m pytest -m timing tests
+
+# Under a minute, for the inner loop: what is quick of the core.
+quick: $(STAMP)-test
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing and not slow' -q -x $(QUICK)
+
+# Statistics over many draws, and what takes long for other reasons; CI runs it too.
+slow: $(STAMP)-test
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'slow and not timing'
 
 kernels: $(addprefix kernel-,$(WAYS))
 

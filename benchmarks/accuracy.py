@@ -140,7 +140,7 @@ def oracle(data):
     r, l = data.A.shape[1], data.B.shape[1]  # noqa: E741
     truth = problem.whiten.T @ np.column_stack([data.A, data.B])
     fit = descend(problem.tensors, truth, contrast_mask(r, l), 1000, 1e-6)
-    return similarity(_unit(problem.colour @ fit.vectors[:, r:]), data.B)
+    return similarity(_unit(problem.dewhiten @ fit.vectors[:, r:]), data.B)
 
 
 def _unit(vectors):

@@ -20,7 +20,7 @@ import numpy as np
 
 from contrica import ContrastiveICA
 from contrica.moments.fourth import cumulants
-from contrica.rows.blocks import as_rows
+from contrica.rows.containers import as_rows
 
 P, CHUNK = 40, 50_000
 

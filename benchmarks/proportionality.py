@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 
 from contrica.datasets import make_synthetic
-from contrica.solvers.algorithm3 import proportionality_test
+from contrica.solvers.proportionality import proportionality_test
 
 DESIGNS = ((5, 2_000), (5, 20_000), (8, 5_000), (6, 50_000), (8, 100_000))
 

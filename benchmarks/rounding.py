@@ -61,6 +61,7 @@ def fit(seed, container):
             model.partial_fit(X[i : i + 700])
         for i in range(0, len(Y), 900):
             model.partial_fit(background=Y[i : i + 900])
+        model.fit_sums()
     elif container == "reversed":
         model.fit(X[::-1], background=Y[::-1])
     else:

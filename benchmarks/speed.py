@@ -27,7 +27,8 @@ from sklearn.decomposition import PCA, FastICA, IncrementalPCA
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from contrica import ContrastiveICA
-from contrica.moments.fourth import CumulantOperator, cumulants
+from contrica.moments.fourth import cumulants
+from contrica.moments.matrix_free import CumulantOperator
 from contrica.moments.symmetric import n_packed
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -283,7 +284,8 @@ def draw(rows, path):
 def gpu(arguments):
     import torch
 
-    from contrica.rows.blocks import as_rows, on_device
+    from contrica.rows.containers import as_rows
+    from contrica.rows.device import on_device
 
     print(torch.cuda.get_device_name(0))
     generator = torch.Generator("cuda").manual_seed(0)

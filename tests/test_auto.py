@@ -17,14 +17,16 @@ from contrica import (
 )
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
 from contrica.decompositions import Decomposition
-from contrica.estimators import _contrastive_ica
+from contrica.errors import ParameterWarning
 from contrica.metrics import pattern_cosines, pattern_similarity
 from contrica.moments.fourth import cumulants
+from contrica.solvers import joint_solver, subspace_solver
 from contrica.solvers.algorithm2 import Contrast
 from contrica.solvers.joint import JointProblem, fit_weights, joint_contrast
+from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.selection import RankChoice, choose_by_significance
-from contrica.solvers.subspace import Dimension
 from contrica.solvers.weights import RowGroups, critical_t_value, weight_t_values
+from tests.said import warns
 
 
 def unit(matrix):
@@ -60,6 +62,7 @@ def subspace(few):
 # --- which solver ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "seed"), [(6, 0), (8, 0)])
 def test_many_rows_of_the_model_are_fitted_jointly(p, seed):
     data = make_synthetic(p, random_state=seed)
@@ -69,6 +72,7 @@ def test_many_rows_of_the_model_are_fitted_jointly(p, seed):
     assert pattern_similarity(model.components_.T, data.B) > 0.99
 
 
+@pytest.mark.slow
 def test_few_rows_are_searched_in_the_contrast_subspace():
     """Where it beats Algorithm 2 that is told the ranks."""
     auto, paper = [], []
@@ -95,6 +99,7 @@ def test_both_digits_of_the_demo_are_found_by_default(seed):
     assert max(np.diag(cosines).min(), np.diag(cosines[::-1]).min()) > 0.9
 
 
+@pytest.mark.slow
 def test_four_clusters_come_apart_by_default():
     """Two hundred rows; median over draws. The true patterns reach 0.865."""
     scores = []
@@ -108,20 +113,20 @@ def test_four_clusters_come_apart_by_default():
 
 
 def test_what_the_joint_fit_leaves_is_a_reason_against_it(many, joint, monkeypatch):
-    from contrica.estimators import _contrastive_ica as module
+    from contrica.solvers import auto as module
 
     left = joint.rank_choice_.left.max()
-    assert left < module.MOST_LEFT
-    monkeypatch.setattr(module, "MOST_LEFT", 0.9 * left)
+    assert left < module.MAX_LEFT
+    monkeypatch.setattr(module, "MAX_LEFT", 0.9 * left)
     model = fit(many)
     assert model.solver_ == "subspace"
     assert f"leaves {left:.2g} of a fourth cumulant" in model.reason_
 
 
 def test_too_many_dimensions_are_not_searched(rng, monkeypatch):
-    from contrica.estimators import _contrastive_ica as module
-
-    monkeypatch.setattr(module, "choose_by_significance", lambda *a, **k: pytest.fail("searched"))
+    monkeypatch.setattr(
+        joint_solver, "choose_by_significance", lambda *a, **k: pytest.fail("searched")
+    )
     X, Y = rng.laplace(size=(400, 20)), rng.laplace(size=(400, 20))
     X[:, :2] += 4 * rng.choice([-1, 1], (400, 2))
     model = ContrastiveICA(2, random_state=0).fit(X, background=Y)
@@ -159,12 +164,15 @@ def test_ranks_that_are_given_are_kept(many, few):
     assert "of 5 foreground patterns in a joint fit 5 are significant" in model.reason_
     assert model.components_.shape == (3, 6)
     # with few rows fewer than half of them are significant
-    model = fit(few, 3, **given)
+    with warns(ParameterWarning, "no-effect") as told:
+        model = fit(few, 3, **given)
+    assert "n_background=6 was not used" in str(told[0].message)
     assert model.solver_ == "subspace"
     assert "are significant" in model.reason_
     assert model.n_foreground_ == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "ranks"),
     [
@@ -185,6 +193,7 @@ def test_one_rank_that_is_given_is_kept_and_the_other_is_chosen(many, given, ran
         assert pattern_cosines(model.components_.T, many.B).max(axis=1).min() > 0.99
 
 
+@pytest.mark.slow
 def test_a_joint_fit_that_is_sure_of_nothing_says_so():
     data = make_synthetic(6, sources="gaussian", random_state=0)
     with warnings.catch_warnings(record=True) as caught:
@@ -205,11 +214,12 @@ def test_warnings_of_a_joint_fit_that_is_dropped_are_dropped_too(few, monkeypatc
         warnings.warn("not there yet", ConvergenceWarning, stacklevel=1)
         return joint_contrast(*arguments, **options)
 
-    monkeypatch.setattr(_contrastive_ica, "joint_contrast", complaining)
+    monkeypatch.setattr(joint_solver, "joint_contrast", complaining)
     given = {"n_background": 6, "n_foreground": 5, "max_iter": 5000}
     with pytest.warns(ConvergenceWarning, match="not there yet"):
         fit(few, solver="joint", **given)
-    assert fit(few, **given).solver_ == "subspace"  # in silence: warnings are errors
+    with warns(ParameterWarning, "no-effect"):  # and no other: warnings are errors
+        assert fit(few, **given).solver_ == "subspace"
 
 
 # --- what it says ---
@@ -237,12 +247,13 @@ def test_the_summary_of_a_contrast_subspace(subspace):
     assert lines[1] == f"ranks: {subspace.n_foreground_} foreground patterns, in 6 dimensions"
     assert lines[2].startswith("rank selection: ")
     assert lines[3] == (
-        f"pattern 1: k(f) = {subspace.contrast_ratio_[0]:.4g}, "
+        f"pattern 1: k(f) = {subspace.source_ratio_[0]:.4g}, "
         f"weight {subspace.foreground_weights_[0]:.4g}"
     )
     assert np.isnan(subspace.pattern_t_values_).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gain", "left", "told"),
     [
@@ -261,8 +272,8 @@ def test_choices_near_a_tie_are_told_whichever_way_they_went(gain, left, told, m
     def contrasted(*arguments, **options):
         return joint_contrast(*arguments, **options)._replace(gain=gain)
 
-    monkeypatch.setattr(_contrastive_ica, "choose_by_significance", choose)
-    monkeypatch.setattr(_contrastive_ica, "joint_contrast", contrasted)
+    monkeypatch.setattr(joint_solver, "choose_by_significance", choose)
+    monkeypatch.setattr(joint_solver, "joint_contrast", contrasted)
     model = fit(many)
     assert model.solver_ == ("subspace" if left > 0.5 else "joint")
     assert [tie for tie in model.near_ties_ if "directions" not in tie] == told
@@ -272,7 +283,8 @@ def test_choices_near_a_tie_are_told_whichever_way_they_went(gain, left, told, m
 
 
 def test_a_dimension_in_question_is_near_a_tie(few, monkeypatch):
-    monkeypatch.setattr(_contrastive_ica, "choose_dimension", lambda *rows, rng: Dimension(2, 1, 3))
+    found = ContrastScree(np.arange(6.0)[::-1], 2, 1, 3)
+    monkeypatch.setattr(subspace_solver, "choose_dimension", lambda *rows, rng: found)
     model = fit(few, 2, solver="subspace")
     assert model.near_ties_ == ("from 1 to 3 directions stand out, 2 were counted",)
 
@@ -287,7 +299,7 @@ def test_the_summary_needs_a_fit_and_tells_of_no_selection_where_none_was_asked(
     assert "rank selection" not in text
 
 
-def test_scores_belong_to_their_patterns(many, joint):
+def test_t_values_belong_to_their_patterns(many, joint):
     """Worked out again from the patterns as they stand in the fitted model."""
     rows = [many.foreground, many.background]
     problem = JointProblem.of(*map(cumulants, rows))
@@ -302,6 +314,7 @@ def test_scores_belong_to_their_patterns(many, joint):
     assert np.abs(joint.pattern_t_values_).min() > critical_t_value(22, 40, 0.01)
 
 
+@pytest.mark.slow
 def test_patterns_that_are_not_significant_come_last(few):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -324,6 +337,7 @@ def test_the_same_seed_gives_the_same_bits(data, joint, subspace, request):
     assert again.summary() == model.summary()
 
 
+@pytest.mark.slow
 def test_row_order_in_memory_and_float32_do_not_matter(many, joint):
     X, Y = np.asfortranarray(many.foreground), np.asfortranarray(many.background)
     other = ContrastiveICA(5, random_state=0).fit(X, background=Y)
@@ -365,6 +379,7 @@ def test_data_of_one_direction_go_to_the_subspace(rng):
         ContrastiveICA(1, solver="joint").fit(9 * X, background=Y)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of wrong ranks
 def test_a_rank_that_was_given_stays(many):
     model = fit(many, 2, solver="joint", n_background=9)
@@ -382,21 +397,21 @@ def test_all_patterns_of_a_subspace_are_those_that_pass():
     assert len(model.components_) == model.n_foreground_ > 1
 
 
-def test_scores_too_many_to_work_out_are_left_out(many, monkeypatch):
-    monkeypatch.setattr(_contrastive_ica, "MOST_JUDGED", 10)
+def test_t_values_too_many_to_work_out_are_left_out(many, monkeypatch):
+    monkeypatch.setattr(joint_solver, "MAX_TESTED_ENTRIES", 10)
     model = fit(many, solver="joint", n_background=6, n_foreground=5)
     assert np.isnan(model.pattern_t_values_).all()
     assert (np.diff(model.contrast_ratio_) <= 0).all()
 
 
-def test_a_pattern_that_a_background_pattern_undoes_is_not_sure():
-    """Two of opposite weight along one direction fit noise, with large scores for both."""
+def test_a_pattern_that_a_background_pattern_undoes_is_not_significant():
+    """Two of opposite weight along one direction fit noise, with large t-values for both."""
     data = make_synthetic(4, n_samples=500, random_state=0)
     problem = JointProblem.of(cumulants(data.foreground), cumulants(data.background))
     shared = Decomposition(np.array([5.0, 4.0]), np.eye(4)[:, :2])
     fore = Decomposition(np.array([-90.0, 3.0, 2.0]), np.eye(4)[:, [0, 1, 2]])
     found = Contrast(shared, np.array([91.0, 4.0]), fore, np.ones(3), 0.1)
-    assert _contrastive_ica._cancelling(problem, found).tolist() == [True, False, False]
+    assert joint_solver._cancelling(problem, found).tolist() == [True, False, False]
 
 
 def test_more_patterns_than_there_are_says_what_to_do(few):

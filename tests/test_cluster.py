@@ -10,15 +10,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from contrica import ContrastiveICA
-from contrica.moments.fourth import CumulantOperator, cumulants
-from contrica.rows.blocks import (
-    ClusterLostError,
-    as_rows,
-    chosen_rows,
-    column_summary,
-    gram_times,
-    projected,
-)
+from contrica.errors import ClusterLostError
+from contrica.moments.fourth import cumulants
+from contrica.moments.matrix_free import CumulantOperator
+from contrica.rows.containers import as_rows
+from contrica.rows.products import chosen_rows, gram_times, projected
+from contrica.rows.summary import column_summary
+from tests.said import raises
 
 array = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -69,6 +67,7 @@ def test_sums_by_chunks_are_those_of_the_rows(pair):
         assert_allclose(gram_times(rows, basis), X.T @ X @ basis, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_workers_give_the_fit_of_one_process(client, pair):
     X, Y = pair
     expected = ContrastiveICA(1, random_state=0).fit(X, background=Y)
@@ -78,6 +77,7 @@ def test_workers_give_the_fit_of_one_process(client, pair):
     assert_allclose(model.transform(held[0]), expected.transform(X), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_time_only(client, pair):
     X, Y = pair
     expected = ContrastiveICA(1, random_state=0).fit(X, background=Y)
@@ -101,9 +101,7 @@ def test_a_lost_cluster_is_said_and_nothing_is_fitted(pair):
         held = array.from_array(X, chunks=(400, 6)).map_blocks(slowly, dtype=float)
         ender = threading.Timer(0.5, cluster.close)
         ender.start()
-        with pytest.raises(
-            ClusterLostError, match="the dask cluster was lost while rows were summed"
-        ):
+        with raises(ClusterLostError, "cluster-lost"):
             model.fit(held, background=Y)
         ender.join()
     assert not hasattr(model, "components_")

@@ -11,10 +11,20 @@ from typer.testing import CliRunner
 
 from contrica import Background, ContrastiveICA, compare, plots
 from contrica.cli import app
-from contrica.compare import METHODS, compare_methods, read_labels
+from contrica.compare import METHODS, compare_methods
 from contrica.datasets import load_digits_on_photos, make_synthetic
-from contrica.files import read_table
-from contrica.validation import DelicateDataWarning, PatternWarning
+from contrica.errors import (
+    DataError,
+    DelicateDataWarning,
+    FeaturesError,
+    FileError,
+    FileMissingError,
+    ParameterError,
+    PatternWarning,
+)
+from contrica.labels import read_labels
+from contrica.rows import read_table
+from tests.said import raises, warns
 
 runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"})
 
@@ -118,7 +128,9 @@ def test_a_row_is_the_fit_of_its_estimator_whatever_else_is_run(whole, data):
         model.fit(data.foreground[:, PART], background=data.background[:, PART])
     for result in (alone["cica"], whole["cica"]):
         assert_array_equal(result.model.components_, model.components_)
-        assert result.warnings == tuple(str(warning.message) for warning in caught)
+        said = [str(warning) for warning in result.warnings]
+        assert said == [str(warning.message) for warning in caught]
+        assert {type(warning) for warning in result.warnings} == {PatternWarning}
 
 
 def test_a_generator_seeds_all_methods_alike(data):
@@ -139,14 +151,19 @@ def test_one_method_failing_does_not_lose_the_others(data, monkeypatch):
 
     monkeypatch.setitem(METHODS, "pca", METHODS["pca"]._replace(build=lambda *_: Broken()))
     found = compare_methods(data.foreground, data.background, labels=data.labels, methods=QUICK)
-    assert found["pca"].error == "did not converge"
+    assert isinstance(found["pca"].error, np.linalg.LinAlgError)
+    assert found["pca"].error.__traceback__ is None  # it would keep the data
     assert found["pca"].scores is None
     assert "failed" in found["pca"].title
     assert found["cpca"].error is None
     columns, rows = found.table()
-    assert dict(zip(columns, rows[1], strict=True))["contrast_ratio_1"] is None
-    with pytest.raises(ValueError, match="did not converge"):
+    failed = dict(zip(columns, rows[1], strict=True))
+    assert failed["contrast_ratio_1"] is None
+    assert failed["error"] == "did not converge"
+    with raises(DataError, "all-failed") as said:
         compare_methods(data.foreground, data.background, methods=["pca"])
+    assert "did not converge. " in str(said.value)
+    assert isinstance(said.value.__cause__, np.linalg.LinAlgError)
 
 
 def test_warnings_stay_with_their_method(data):
@@ -154,13 +171,14 @@ def test_warnings_stay_with_their_method(data):
     X[:, 3] = 1.0
     found = compare_methods(X, data.background, methods=["gcpca", "pca"])
     for result in found:
-        assert any("constant in X (x3)" in message for message in result.warnings)
+        assert any("constant in X (x3)" in str(warning) for warning in result.warnings)
 
 
 def test_rows_without_a_label_stay_out_of_the_silhouette(data):
     labels = [None if i % 7 == 0 else str(label) for i, label in enumerate(data.labels)]
-    with pytest.warns(DelicateDataWarning, match="86 of 600 rows have no label"):
+    with warns(DelicateDataWarning, "unlabelled") as said:
         found = compare_methods(data.foreground, data.background, labels=labels, methods=["pca"])
+    assert "86 of 600 rows" in str(said[0].message)
     kept = np.arange(600) % 7 != 0
     expected = silhouette_score(found["pca"].scores[kept], data.labels[kept])
     assert found["pca"].silhouette == pytest.approx(expected)
@@ -189,34 +207,37 @@ def test_groups_are_ordered_as_numbers_where_they_are(data):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "cls", "code", "words"),
     [
-        ({"labels": np.zeros(600)}, "1 group"),
-        ({"labels": np.arange(600)}, "600 group"),
-        ({"labels": np.arange(599) % 2}, r"shape \(599,\), but there are 600"),
-        ({"labels": [None] * 600}, "0 group"),
-        ({"methods": ["umap"]}, "methods='umap' is not known"),
-        ({"methods": []}, "methods is empty"),
-        ({"n_components": 0}, "n_components=0 is too small"),
-        ({"n_pcs": 99}, "n_pcs=99 is more than the 64"),
-        ({"n_pcs": "many"}, "n_pcs='many'"),
-        ({"random_state": -1}, "random_state=-1"),
+        ({"labels": np.zeros(600)}, DataError, "groups", "1 group"),
+        ({"labels": np.arange(600)}, DataError, "groups", "600 group"),
+        ({"labels": np.arange(599) % 2}, DataError, "shape", "(599,), but there are 600"),
+        ({"labels": [None] * 600}, DataError, "groups", "0 group"),
+        ({"methods": ["umap"]}, ParameterError, "unknown-choice", 'methods="umap"'),
+        ({"methods": []}, ParameterError, "empty", "gcpca"),
+        ({"n_components": 0}, ParameterError, "too-small", "n_components=0"),
+        ({"n_pcs": 99}, ParameterError, "too-large", "n_pcs=99 is more than the 64"),
+        ({"n_pcs": "many"}, ParameterError, "unknown-choice", 'n_pcs="many"'),
+        ({"random_state": -1}, ParameterError, "bad-seed", "random_state=-1"),
     ],
 )
-def test_bad_arguments_are_refused_before_anything_is_fitted(data, change, message, monkeypatch):
+def test_bad_arguments_are_refused_before_anything_is_fitted(
+    data, change, cls, code, words, monkeypatch
+):
     monkeypatch.setattr(compare, "_run", lambda *_: pytest.fail("a method was run"))
-    with pytest.raises(ValueError, match=message):
+    with raises(cls, code, *change) as said:
         compare_methods(data.foreground, data.background, **change)
+    assert words in str(said.value)
 
 
 def test_bad_data_are_an_error_not_a_table_of_failures(data):
     holed = data.foreground.copy()
     holed[0, 0] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(DataError, match="NaN"):
         compare_methods(holed, data.background)
-    with pytest.raises(ValueError, match="63"):
+    with raises(FeaturesError, "width", "background"):
         compare_methods(data.foreground, data.background[:, :63])
-    with pytest.raises(ValueError, match="background is None"):
+    with raises(DataError, "no-background", "background"):
         compare_methods(data.foreground, None)
 
 
@@ -247,11 +268,34 @@ def test_labels_that_are_not_available_are_empty(tmp_path):
 
 def test_doubtful_labels_warn(tmp_path):
     (tmp_path / "l.csv").write_text("group\na\na\nb\nb\n")
-    with pytest.warns(DelicateDataWarning, match="'group', occurs once only"):
+    with warns(DelicateDataWarning, "heading") as said:
         read_labels(tmp_path / "l.csv", 5)
+    assert "'group', occurs once only" in str(said[0].message)
     (tmp_path / "l.csv").write_text("r1,a\nr2,a\n")
-    with pytest.warns(DelicateDataWarning, match="the foreground has none"):
+    with warns(DelicateDataWarning, "names-missing"):
         read_labels(tmp_path / "l.csv", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "cls", "code"),
+    [
+        ("l.xlsx", b"a\nb\n", FileError, "file-type"),
+        ("l.csv", None, FileMissingError, "file-missing"),
+        ("l.csv", b"\xff\xfe\x00", FileError, "unreadable"),
+        ("l.csv", b"\n\n", FileError, "empty"),
+        ("l.csv", b"r1,a,x\nr2,b,x\n", FileError, "columns"),
+        ("l.csv", b"r1,a\nb\n", FileError, "columns"),
+        ("l.csv", b"a\nb\na\nb\n", FileError, "n-labels"),
+        ("l.csv", b"r2,a\nr1,b\n", FileError, "order"),
+    ],
+)
+def test_labels_that_cannot_be_read_are_refused(name, content, cls, code, tmp_path):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with raises(cls, code, "labels") as said:
+        read_labels(path, 2, np.array(["r1", "r2"]))
+    assert str(path) in str(said.value)
 
 
 # --- the figure ---
@@ -291,6 +335,7 @@ def test_far_rows_do_not_set_the_limits(rng):
 
 def test_small_multiples_of_one_pattern_are_histograms(rng):
     figure = plots.small_multiples([rng.standard_normal((40, 1))] * 2, ["a", "b"])
+    assert len(figure.axes) == 2
     for ax in figure.axes:
         assert sum(patch.get_height() for patch in ax.patches) == 40
 
@@ -298,7 +343,7 @@ def test_small_multiples_of_one_pattern_are_histograms(rng):
 def test_a_legend_of_very_many_groups_is_cut(rng):
     figure = plots.small_multiples([rng.standard_normal((90, 2))], ["a"], np.arange(90) % 45)
     texts = [text.get_text() for text in figure.legends[0].texts]
-    assert len(texts) == plots.MOST_SHOWN
+    assert len(texts) == plots.MAX_SHOWN
     assert texts[-1] == "… and more"
 
 
@@ -377,7 +422,7 @@ def test_compare_with_labels_says_so_and_writes_its_files(files):
 def test_a_failing_method_has_a_row_that_says_why(files, monkeypatch):
     class Broken:
         def fit(self, X, background):
-            raise ValueError("n_pcs=3 does not suit it.")
+            raise ParameterError("unsuited", "`n_pcs=3` does not suit it")
 
     monkeypatch.setitem(METHODS, "pca", METHODS["pca"]._replace(build=lambda *_: Broken()))
     call = (files / "fore.csv", "--background", files / "back.csv", "--out", files / "out")
@@ -466,8 +511,9 @@ def test_empty_lines_do_not_shift_labels(tmp_path, text, expected):
 def test_wrapped_backgrounds_and_missing_labels_are_taken(rng):
     X, Y = rng.laplace(size=(60, 3)) * [3, 1, 1], rng.laplace(size=(60, 3))
     labels = np.array(["a"] * 30 + ["b"] * 29 + ["NaN"])
-    with pytest.warns(DelicateDataWarning, match="1 of 60 rows have no label"):
+    with warns(DelicateDataWarning, "unlabelled") as said:
         found = compare_methods(X, Background(Y), labels=labels, methods=["pca"])
+    assert "1 of 60 rows" in str(said[0].message)
     assert found.group_names == ("a", "b")
 
 

@@ -4,22 +4,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from contrica import IdentifiabilityWarning, PatternWarning
 from contrica.datasets import make_four_clusters, make_synthetic
+from contrica.errors import DataError, IdentifiabilityWarning, ParameterError, PatternWarning
+from contrica.experiments._pairs import contrast_by
 from contrica.metrics import pattern_similarity
-from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.estimates import Cumulants
+from contrica.moments.fourth import cumulants
 from contrica.moments.operators import PackedTensor, RankOneSum, as_operator
 from contrica.moments.symmetric import svec_outer
 from contrica.solvers.algorithm2 import contrast
-from contrica.solvers.algorithm3 import (
-    background_scale,
-    proportional_contrast,
-    proportionality_test,
-    scale_sweep,
-)
+from contrica.solvers.algorithm3 import background_scale, proportional_contrast, scale_sweep
 from contrica.solvers.deflation import DEFLATIONS, shared_weights
+from contrica.solvers.proportionality import proportionality_test
 from contrica.solvers.ratio import contrast_ratio
 from tests import naive
+from tests.said import raises, warns
 
 EXACT = ["thin", "sequential", "sequential_thin", "closed_form"]
 
@@ -101,7 +100,7 @@ def test_any_pair_of_decompositions_serves(step_1, step_3):
     salient = np.array([3.0, 2.0, -1.5, 1.0])
     whole = RankOneSum(np.r_[shared, salient], np.c_[A, B])
     fore = Cumulants(np.zeros(6), np.eye(6), whole, 10**6)
-    found = contrast(fore, back, 5, 4, rng=rng, method=f"{step_1}-{step_3}")
+    found = contrast_by(fore, back, 5, 4, f"{step_1}-{step_3}", rng=rng)
     assert pattern_similarity(found.background.vectors, A) > 1 - 1e-9
     assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-9
     assert found.residual < 1e-6
@@ -116,7 +115,7 @@ def test_jade_in_step_1_whitens_by_the_background(rng):
     whole = RankOneSum(np.r_[shared, salient], np.c_[A, B])
     fore = Cumulants(np.zeros(6), np.eye(6), whole, 10**6)
     for step_3 in ("htd", "jade"):
-        found = contrast(fore, back, 5, 4, rng=rng, method=f"jade-{step_3}")
+        found = contrast_by(fore, back, 5, 4, f"jade-{step_3}", rng=rng)
         assert pattern_similarity(found.background.vectors, A) > 1 - 1e-9
         assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-9
 
@@ -125,10 +124,9 @@ def test_fastica_and_separate_decompositions_recover_the_four_clusters_patterns(
     data = make_four_clusters(20_000, random_state=0)
     fore, back = cumulants(data.foreground), cumulants(data.background)
     for method in ("fastica-htd", "spm-spm-separate"):
-        found = contrast(
-            *(fore, back, 3, 2),
+        found = contrast_by(
+            *(fore, back, 3, 2, method),
             rng=np.random.default_rng(0),
-            method=method,
             background_rows=data.background,
         )
         assert pattern_similarity(found.foreground.vectors, data.B) > 0.95, method
@@ -137,14 +135,39 @@ def test_fastica_and_separate_decompositions_recover_the_four_clusters_patterns(
 
 def test_fastica_asks_for_the_rows(rng):
     data = cumulants(rng.laplace(size=(50, 3)))
-    with pytest.raises(ValueError, match="Pass background_rows"):
-        contrast(data, data, 1, 1, rng=rng, method="fastica-htd")
+    with raises(DataError, "no-rows", "background_rows"):
+        contrast_by(data, data, 1, 1, "fastica-htd", rng=rng)
+    with raises(DataError, "no-rows", "background_rows") as said:
+        contrast_by(data, data, 1, 1, "fastica-htd", rng=rng, background_rows=np.ones((50, 2)))
+    assert "of 2 variables, but FastICA works on rows" in str(said.value)
+
+
+def test_separate_decompositions_need_more_terms_in_the_foreground():
+    fore, back, *_ = population(4, 3, 2, 0)
+    few = Cumulants(fore.mean, fore.covariance, RankOneSum(np.ones(2), np.eye(4)[:, :2]), 10**6)
+    with (
+        raises(ParameterError, "none-left", "n_background"),
+        warns(PatternWarning, "rank-deficient"),
+    ):
+        contrast_by(few, back, 3, 2, "spm-spm-separate", rng=np.random.default_rng(0))
+
+
+def test_the_papers_pair_is_algorithm_2():
+    data = make_synthetic(5, n_samples=3000, random_state=0)
+    fore, back = cumulants(data.foreground), cumulants(data.background)
+    one = contrast(fore, back, 5, 4, rng=np.random.default_rng(0), deflation="sequential")
+    other = contrast_by(
+        fore, back, 5, 4, "spm-htd", rng=np.random.default_rng(0), deflation="sequential"
+    )
+    assert np.array_equal(one.foreground.vectors, other.foreground.vectors)
+    assert np.array_equal(one.shared_weights, other.shared_weights)
+    assert one.residual == other.residual
 
 
 def test_unknown_pairs_are_refused(rng):
     data = cumulants(rng.laplace(size=(50, 3)))
-    with pytest.raises(ValueError, match="method='spm-magic' is not known"):
-        contrast(data, data, 1, 1, rng=rng, method="spm-magic")
+    with raises(ParameterError, "unknown-choice", "method"):
+        contrast_by(data, data, 1, 1, "spm-magic", rng=rng)
 
 
 def test_least_squares_is_biased_in_population_by_what_its_docstring_says():
@@ -187,13 +210,14 @@ def test_wild_shared_weights_are_reported(deflation):
         fore = PackedTensor(np.diag([1.0, 10.0, -1.0]), 2)
         a = np.array([[1.0], [np.sqrt(0.1 + np.sqrt(1.01)) + 1e-6]])
         a /= np.linalg.norm(a)
-    with pytest.warns(PatternWarning, match=r"1 of 1 shared weights.*n_background"):
+    with warns(PatternWarning, "wild-weights") as said:
         shared_weights(fore, a, 2, deflation)
+    assert str(said[0].message).startswith("1 of 1 shared weights exceed 3 times the norm")
 
 
 def test_every_deflation_is_known_by_name():
     assert set(EXACT) | {"least_squares"} == set(DEFLATIONS)
-    with pytest.raises(ValueError, match="'thin', 'sequential'"):
+    with raises(ParameterError, "unknown-choice", "deflation"):
         shared_weights(RankOneSum(np.ones(1), np.ones((2, 1))), np.ones((2, 1)), 1, "best")
 
 
@@ -210,8 +234,9 @@ def test_contrast_ratio_is_a_ratio_of_variances(rng):
 def test_a_silent_background_floors_the_ratio_and_orders_by_foreground_variance(rng):
     X = rng.laplace(size=(500, 4)) * np.array([1.0, 2.0, 3.0, 1.0])
     Y = rng.laplace(size=(100, 4)) * np.array([0.0, 0.0, 0.0, 1.0])
-    with pytest.warns(PatternWarning, match="along 3 of 4 patterns"):
+    with warns(PatternWarning, "unbounded-ratio") as said:
         found = contrast_ratio(np.eye(4), cumulants(X), cumulants(Y))
+    assert "along 3 of 4 patterns" in str(said[0].message)
     assert np.isfinite(found).all()
     assert list(np.argsort(-found)) == [2, 1, 0, 3]
     largest = np.var(Y[:, 3])
@@ -221,8 +246,9 @@ def test_a_silent_background_floors_the_ratio_and_orders_by_foreground_variance(
 
 def test_a_constant_background_still_orders_by_foreground_variance(rng):
     X = rng.laplace(size=(500, 2)) * np.array([1.0, 2.0])
-    with pytest.warns(PatternWarning, match="along 2 of 2 patterns"):
+    with warns(PatternWarning, "unbounded-ratio") as said:
         found = contrast_ratio(np.eye(2), cumulants(X), cumulants(np.ones((50, 2))))
+    assert "along 2 of 2 patterns" in str(said[0].message)
     assert found[1] > found[0]
 
 
@@ -295,8 +321,10 @@ def test_proportional_contrast_recovers_orthonormal_patterns():
 def test_a_background_of_opposite_sign_has_no_scale_and_says_so():
     fore, back, A, B, lam, _, salient = population(5, 4, 2, 0)
     fore = Cumulants(fore.mean, fore.covariance, RankOneSum(np.r_[-lam, salient], np.c_[A, B]), 100)
-    with pytest.warns(PatternWarning, match="4 of 4 background patterns.*background_scale"):
+    with warns(PatternWarning, "no-scale") as said:
         found = background_scale(fore, back, 4, 2, rng=np.random.default_rng(0))
+    assert said[0].message.parameter == "background_scale"
+    assert str(said[0].message).startswith("4 of 4 background patterns")
     assert found.scale == 0.0
     assert np.isnan(found.estimates).all()
 
@@ -320,10 +348,12 @@ def test_a_sweep_holds_each_scales_own_decomposition(rng):
     assert_allclose(sweep.ratios[1], single.ratio[order], rtol=1e-10)
     assert_allclose(sweep.vectors[1], single.foreground.vectors[:, order], atol=1e-10)
     assert scale_sweep(fore, back, 2).scales.size == 21
-    with pytest.raises(ValueError, match="not negative"):
-        scale_sweep(fore, back, 2, [-1.0])
+    for scales in ([-1.0], [np.nan], []):
+        with raises(ParameterError, "out-of-range", "scales"):
+            scale_sweep(fore, back, 2, scales)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 def test_proportionality_is_accepted_where_it_holds():
     """At level 0.1, of 40 draws at most 8 are rejected with probability 0.98 if the level holds."""
@@ -339,6 +369,7 @@ def test_proportionality_is_accepted_where_it_holds():
     assert rejected <= 8
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 def test_proportionality_is_rejected_where_weights_swap():
     for seed in range(2):

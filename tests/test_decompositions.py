@@ -3,9 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from sklearn.exceptions import ConvergenceWarning
 
-from contrica import PatternWarning
 from contrica.decompositions import _spm as module
 from contrica.decompositions import (
     canonical,
@@ -18,11 +16,14 @@ from contrica.decompositions import (
     orthogonal,
     spm,
 )
+from contrica.decompositions._spm_search import MixedSubspace, Subspace
+from contrica.errors import ConvergenceWarning, ParameterError, PatternWarning
 from contrica.metrics import match_patterns
 from contrica.moments.eigen import top_eigenpairs
 from contrica.moments.fourth import cumulants
 from contrica.moments.operators import PackedTensor, RankOneSum, as_operator
 from tests import naive
+from tests.said import raises, warns
 
 
 def draw(p, rank, signs, seed):
@@ -75,21 +76,25 @@ def test_htd_handles_data_it_never_writes_out(rng):
 
 def test_htd_names_tied_terms_and_stays_silent_without_ties():
     vectors = np.eye(5)
-    with pytest.warns(PatternWarning, match=r"tie_gap=0.001, relatively\): 1, 2; 4, 5\."):
+    with warns(PatternWarning, "tied") as said:
         htd(RankOneSum(np.array([3.0, 3.0, 2.0, -1.0, -1.0]), vectors), 5)
+    assert "tie_gap=0.001, relatively): 1, 2; 4, 5. " in str(said[0].message)
     htd(RankOneSum(np.array([3.0, 2.9, 2.0, 1.0, -1.0]), vectors), 5)  # warnings are errors here
 
 
 def test_htd_sees_a_tie_with_the_first_term_left_out():
     operator = RankOneSum(np.array([3.0, 1.0, 1.0, 1.0]), np.eye(4))
-    with pytest.warns(PatternWarning, match="2, the first one left out"):
+    with warns(PatternWarning, "tied") as said:
         htd(operator, 2)
+    assert "2, the first one left out" in str(said[0].message)
 
 
 def test_htd_ties_are_judged_by_the_gap_asked_for():
     operator = RankOneSum(np.array([2.0, 1.99]), np.eye(2))
-    with pytest.warns(PatternWarning, match="1, 2"):
+    htd(operator, 2)  # warnings are errors here
+    with warns(PatternWarning, "tied") as said:
         htd(operator, 2, tie_gap=0.01)
+    assert ": 1, 2. " in str(said[0].message)
 
 
 @settings(max_examples=25, deadline=None)
@@ -201,8 +206,9 @@ def test_every_start_comes_from_the_generator():
 
 def test_spm_of_a_tensor_of_lower_rank_returns_fewer_terms_and_says_so():
     weights, vectors = draw(4, 2, "positive", 0)
-    with pytest.warns(PatternWarning, match="rank 2 to rounding.*the 5 patterns"):
+    with warns(PatternWarning, "rank-deficient") as said:
         found = spm(RankOneSum(weights, vectors), 5, rng=np.random.default_rng(0))
+    assert "rank 2 to rounding, so fewer than the 5 patterns" in str(said[0].message)
     assert_same_terms(found, weights, vectors, 1e-6)
 
 
@@ -213,19 +219,20 @@ def test_spm_of_a_zero_tensor_has_no_terms():
 
 def test_spm_says_when_it_has_not_converged(rng):
     operator = cumulants(rng.laplace(size=(200, 6))).fourth
-    with pytest.warns(ConvergenceWarning, match=r"tol=1e-14.*max_iter=1 "):
+    with warns(ConvergenceWarning, "not-converged") as said:
         spm(operator, 12, rng=np.random.default_rng(0), max_iter=1, tol=1e-14)
+    assert "tol=1e-14 was asked for, after max_iter=1 steps" in str(said[0].message)
 
 
 def test_newton_steps_of_spm_are_those_of_the_eigenvalues(rng):
     """At any point, where curvatures have both signs, and near a maximiser, where all are negative."""
     weights, vectors = draw(6, 9, "mixed", 1)
     pairs = top_eigenpairs(RankOneSum(weights, vectors), 9)
-    subspace = module._Subspace(pairs.matrices())
+    subspace = Subspace(pairs.matrices())
     points = rng.standard_normal((8, 6))
     points[4:] = vectors.T[:4] + 1e-2 * rng.standard_normal((4, 6))
     points /= np.linalg.norm(points, axis=1)[:, None]
-    here = subspace._look(points)
+    here = subspace._evaluate(points)
     steps, below = subspace._ascent(here)
     for x, step, falls in zip(points, steps, below, strict=True):
         expected, curvatures = naive.ascent_on_the_sphere(list(pairs.matrices()), x)
@@ -235,6 +242,7 @@ def test_newton_steps_of_spm_are_those_of_the_eigenvalues(rng):
     assert not below[:4].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [2**24, 1])
 @pytest.mark.parametrize("signs", ["positive", "mixed"])
 def test_spm_of_many_variables_is_that_of_the_few_they_come_from(signs, entries, monkeypatch):
@@ -266,22 +274,21 @@ def test_steps_by_conjugate_gradients_are_newton_steps(rng):
     mixing = np.linalg.qr(rng.standard_normal((6, 4)))[0]
     axes = np.linalg.qr(rng.standard_normal((9, 3)))[0]
     matrices = pairs.matrices()
-    mixed = module._MixedSubspace(matrices, mixing, axes, axes.T @ matrices @ axes)
-    written_out = module._Subspace(np.tensordot(mixing.T, matrices, 1))
+    mixed = MixedSubspace(matrices, mixing, axes, axes.T @ matrices @ axes)
+    written_out = Subspace(np.tensordot(mixing.T, matrices, 1))
     starts = rng.standard_normal((9, 5))
     starts /= np.linalg.norm(starts, axis=0)
     ends = written_out.climb(starts, 100, 1e-10)
     assert_allclose(mixed.climb(ends.points, 100, 1e-10).points, ends.points, atol=1e-8)
     near = ends.points.T + 1e-5 * rng.standard_normal((5, 9))
     near /= np.linalg.norm(near, axis=1)[:, None]
-    expected, below = written_out._ascent(written_out._look(near))
-    steps, seen_below = mixed._ascent(mixed._look(near))
+    expected, below = written_out._ascent(written_out._evaluate(near))
+    steps, also_below = mixed._ascent(mixed._evaluate(near))
     assert below.all()
-    assert seen_below.all()
+    assert also_below.all()
     assert_allclose(steps, expected, atol=1e-7)  # they stop at a share of the slope
-    here = mixed._look(starts.T)
-    slopes = here.gradients - here.heights[:, None] * here.points
-    assert (np.einsum("ni,ni->n", mixed._ascent(here)[0], slopes) > 0).all()
+    here = mixed._evaluate(starts.T)
+    assert (np.einsum("ni,ni->n", mixed._ascent(here)[0], here.slopes) > 0).all()
 
 
 # --- jade, orthogonal, jennrich, foobi ---
@@ -351,8 +358,9 @@ def test_jade_diagonalises_noisy_tensors_better_than_any_nearby_basis(rng):
 
 def test_jade_says_when_it_has_not_converged():
     weights, vectors = orthonormal(6, 6, "mixed", 0)
-    with pytest.warns(ConvergenceWarning, match="max_iter=1 sweeps"):
+    with warns(ConvergenceWarning, "not-converged") as said:
         jade(RankOneSum(weights, vectors), 6, max_iter=1)
+    assert "max_iter=1 sweeps" in str(said[0].message)
 
 
 @pytest.mark.parametrize(("p", "rank"), [(3, 3), (6, 4), (8, 8)])
@@ -367,8 +375,9 @@ def test_jade_recovers_general_vectors_by_whitening(p, rank):
 
 
 def test_jade_refuses_a_covariance_with_too_few_directions():
-    with pytest.raises(ValueError, match="only 2 directions with variance"):
+    with raises(ParameterError, "rank-above-covariance", "rank") as said:
         jade(PackedTensor(np.eye(6), 3), 3, covariance=np.diag([1.0, 1.0, 0.0]))
+    assert "only 2 directions with variance" in str(said.value)
 
 
 def test_fastica_finds_the_mixing_vectors_and_their_cumulants(rng):
@@ -387,21 +396,46 @@ def test_fastica_finds_the_mixing_vectors_and_their_cumulants(rng):
 
 
 def test_fastica_warns_with_both_tolerances_in_its_words(rng):
-    with pytest.warns(ConvergenceWarning, match="max_iter=1 steps"):
+    with warns(ConvergenceWarning, "not-converged") as said:
         fastica(rng.laplace(size=(300, 4)), 4, rng=rng, max_iter=1)
+    assert "max_iter=1 steps were not enough to reach tol=0.0001" in str(said[0].message)
 
 
 @pytest.mark.parametrize("method", [jade, orthogonal, jennrich])
 def test_methods_for_few_terms_say_so(method):
     options = {} if method is jade else {"rng": np.random.default_rng(0)}
-    with pytest.raises(ValueError, match="at most as many terms as there are variables, 3"):
+    with raises(ParameterError, "rank-too-large", "rank") as said:
         method(PackedTensor(np.eye(6), 3), 4, **options)
+    assert "at most as many terms as there are variables, 3" in str(said.value)
 
 
 @pytest.mark.parametrize("decompose", [htd, lambda T, r: spm(T, r, rng=np.random.default_rng(0))])
 @pytest.mark.parametrize(
-    ("rank", "message"), [(0, "too small"), (-1, "too small"), (7, "too large"), (1.5, "whole")]
+    ("rank", "code"),
+    [(0, "too-small"), (-1, "too-small"), (7, "rank-too-large"), (1.5, "not-a-count")],
 )
-def test_ranks_out_of_range_are_refused(decompose, rank, message):
-    with pytest.raises(ValueError, match=message):
+def test_ranks_out_of_range_are_refused(decompose, rank, code):
+    with raises(ParameterError, code, "rank"):
         decompose(PackedTensor(np.eye(6), 3), rank)
+
+
+@pytest.mark.parametrize("name", ["n_starts", "max_iter"])
+def test_counts_of_spm_are_checked(name):
+    with raises(ParameterError, "too-small", name):
+        spm(PackedTensor(np.eye(6), 3), 2, rng=np.random.default_rng(0), **{name: 0})
+
+
+def test_spm_says_when_it_finds_fewer_vectors_than_asked_for(monkeypatch):
+    """As where false maximisers hide the last component: here the climb does not find it."""
+    weights, vectors = draw(4, 3, "positive", 0)
+    search = module.maximisers
+
+    def without_the_third(*arguments):
+        found = search(*arguments)
+        return found.take(np.flatnonzero(np.abs(found.points.T @ vectors[:, 2]) < 0.999))
+
+    monkeypatch.setattr(module, "maximisers", without_the_third)
+    with warns(ConvergenceWarning, "fewer-patterns") as said:
+        found = spm(RankOneSum(weights, vectors), 3, rng=np.random.default_rng(0), n_starts=5)
+    assert "2 of 3 patterns were found; 40 rounds of 5 starts" in str(said[0].message)
+    assert_same_terms(found, weights[:2], vectors[:, :2], 1e-6)

@@ -1,61 +1,62 @@
-"""The examples in README and docs run as they stand."""
+"""The examples in README and docs run as they stand, and what they point to exists."""
 
 import re
+import shlex
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from contrica import ContrastiveICA
 from contrica.cli import app
+from contrica.cli.writing import write_table
 from contrica.datasets import make_synthetic
-from contrica.files import write_table
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README, INDEX, DOCS = ROOT / "README.md", ROOT / "docs" / "README.md", ROOT / "docs"
+DOCUMENTS = [README, *sorted(DOCS.rglob("*.md"))]
+PAGES = [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]
+NUMBER = r"-?\d+(?:\.\d+)?"
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
 
 
 def blocks(path, language):
     return re.findall(rf"```{language}\n(.*?)```", path.read_text(encoding="utf-8"), re.S)
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [(path.name, code) for path in DOCUMENTS for code in blocks(path, "python")],
-    ids=lambda value: value if value.endswith(".md") else "",
-)
-def test_python_examples_run(name, code, capsys):
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # doubts about small data are part of the examples
-        exec(compile(code, name, "exec"), {})
+def examples():
+    """Every block of Python, and the output that is shown below it, which may be none."""
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        found = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.S)
+        for i, (code, shown) in enumerate(found):
+            yield pytest.param(code, shown, id=f"{name_of(path)}-{i}")
 
 
-NUMBER = r"-?\d+(?:\.\d+)?"
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_outputs_shown_are_what_the_examples_print(path, capsys):
+@pytest.mark.parametrize(("code", "shown"), list(examples()))
+def test_python_examples_run_and_print_what_is_shown(code, shown, capsys):
     """To a tenth, or one in the last digit shown; an example may print more than is shown."""
-    text = path.read_text(encoding="utf-8")
-    for code, shown in re.findall(r"```python\n([^`]*?)```\n\n```text\n(.*?)```", text, re.S):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            exec(compile(code, path.name, "exec"), {})
-        expected_lines = shown.splitlines()
-        lines = capsys.readouterr().out.splitlines()[: len(expected_lines)]
-        for line, expected in zip(lines, expected_lines, strict=True):
-            assert re.sub(NUMBER, "#", line) == re.sub(NUMBER, "#", expected)
-            for value, wanted in zip(
-                re.findall(NUMBER, line), re.findall(NUMBER, expected), strict=True
-            ):
-                unit = 10.0 ** -len(wanted.partition(".")[2])
-                assert abs(float(value) - float(wanted)) <= max(
-                    0.1 * abs(float(wanted)), 1.001 * unit * ("." in wanted)
-                ), line
+    with warnings.catch_warnings():
+        # rank selection on small data warns, and the examples are small
+        warnings.simplefilter("ignore", UserWarning)
+        exec(compile(code, "example", "exec"), {})
+    expected_lines = shown.splitlines()
+    lines = capsys.readouterr().out.splitlines()[: len(expected_lines)]
+    for line, expected in zip(lines, expected_lines, strict=True):
+        assert re.sub(NUMBER, "#", line) == re.sub(NUMBER, "#", expected)
+        for value, wanted in zip(
+            re.findall(NUMBER, line), re.findall(NUMBER, expected), strict=True
+        ):
+            unit = 10.0 ** -len(wanted.partition(".")[2])
+            assert abs(float(value) - float(wanted)) <= max(
+                0.1 * abs(float(wanted)), 1.001 * unit * ("." in wanted)
+            ), line
 
 
 @pytest.mark.slow
@@ -76,22 +77,64 @@ def test_readme_shell_examples_run(tmp_path, monkeypatch):
     assert (tmp_path / "new_scores.csv").exists()
 
 
-def test_pictures_and_links_exist():
+def commands(path):
+    """Every line of shell, and every span of code, that calls contrica."""
+    text = path.read_text(encoding="utf-8")
+    for found in re.findall(r"(?<![\w./'-])contrica ([a-z]+\b[^`\n]*)", text):
+        yield found.partition("#")[0].strip()
+
+
+def test_commands_and_options_that_documents_name_exist():
+    known = get_command(app).commands
     for path in DOCUMENTS:
-        for target in re.findall(
-            r"\]\(([^)#:]+)\)|src=\"([^\"]+)\"", path.read_text(encoding="utf-8")
-        ):
-            name = next(part for part in target if part)
-            assert (path.parent / name).exists(), f"{path.name} points to {name}"
+        for line in commands(path):
+            name, *words = shlex.split(line)
+            if name not in known:
+                continue  # the library's name in a sentence
+            options = {option for each in known[name].params for option in each.opts}
+            for word in words:
+                assert not word.startswith("--") or word in options, f"{name_of(path)}: {line}"
 
 
-def test_readme_names_what_the_estimator_learns():
+def anchors(path):
+    """The headings of a page as GitHub names them in links."""
+    for heading in re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.M):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_pictures_and_links_exist(path):
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.S)
+    for target in re.findall(r"\]\(([^)]+)\)|src=\"([^\"]+)\"", text):
+        link = next(part for part in target if part)
+        if ":" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        there = (path.parent / name).resolve() if name else path
+        assert there.exists(), f"{name_of(path)} points to {link}"
+        assert not anchor or anchor in anchors(there), f"{name_of(path)} points to {link}"
+
+
+def test_the_index_names_every_page():
+    named = {
+        (DOCS / link).resolve() for link in re.findall(r"\]\(([^)#:]+)\)", INDEX.read_text("utf-8"))
+    }
+    assert {path.resolve() for path in DOCS.rglob("*.md")} - {INDEX.resolve()} <= named
+
+
+def test_readme_fits_two_screens():
+    assert len(README.read_text("utf-8").splitlines()) < 120
+
+
+def test_guide_names_what_the_estimator_learns():
     data = make_synthetic(4, n_samples=5000, random_state=0)
     model = ContrastiveICA(2, random_state=0)
     model.fit(data.foreground, background=data.background)
-    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-    table = guide[guide.index("## What is learnt") : guide.index("### Patterns and filters")]
-    for name in re.findall(r"`(\w+_)`", table):
-        if name != "background_scale_":
+    page = (DOCS / "guide" / "numbers.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    names = [name for line in rows for name in re.findall(r"`(\w+_)`", line)]
+    assert len(names) > 10
+    for name in names:
+        if name != "background_scale_":  # of ProportionalContrastiveICA
             assert hasattr(model, name), name
     assert np.isfinite(model.residual_)

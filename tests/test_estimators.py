@@ -2,7 +2,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
@@ -23,11 +22,13 @@ from contrica import (
     ProportionalContrastiveICA,
 )
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
+from contrica.errors import ParameterWarning
 from contrica.metrics import pattern_similarity
 from contrica.moments.fourth import cumulants
 from contrica.moments.projection import common_basis
 from contrica.solvers.deflation import DEFLATIONS, shared_weights
 from tests.backed import WithBackground
+from tests.said import warns
 
 ESTIMATORS = [ContrastiveICA, ProportionalContrastiveICA]
 LEARNT = [
@@ -180,6 +181,7 @@ def test_inverse_transform_refuses_other_widths(fitted):
         fitted.inverse_transform(np.zeros((2, 5)))
 
 
+@pytest.mark.slow
 @NOISY_WEIGHTS
 def test_patterns_are_lifted_back_to_the_variables(rng):
     data = make_synthetic(5, n_samples=20_000, random_state=0)
@@ -203,6 +205,7 @@ def test_pca_is_that_of_the_stacked_rows(rng):
     assert_allclose(model.basis_, common_basis([X, Y], 7))
 
 
+@pytest.mark.slow
 def test_recovery_improves_with_samples():
     medians = []
     for n in (1000, 100_000):
@@ -312,36 +315,51 @@ def test_float32_is_fitted_as_the_float64_it_stands_for(digits):
     assert_same_fit(fit_digits(X, Y), fit_digits(X.astype(float), Y.astype(float)), 0)
 
 
-def test_random_state_reaches_every_start(digits, monkeypatch):
-    import contrica.decompositions._spm as module
+@pytest.fixture
+def starts_of(digits, monkeypatch):
+    """Every start of the subspace power method in a fit with a ``random_state``."""
+    from contrica.decompositions._spm_search import Subspace
 
     starts = []
-    approach = module._Subspace.approach
+    approach = Subspace.approach
 
     def spy(self, points, known):
         starts.append(points.copy())
         return approach(self, points, known)
 
-    monkeypatch.setattr(module._Subspace, "approach", spy)
-    runs = []
-    for seed in (0, 0, 1):
+    def fit(state, rank, n_pcs):
         starts.clear()
-        ContrastiveICA(n_background=8, n_foreground=8, n_pcs=10, random_state=seed).fit(
-            digits[0], background=digits[1]
-        )
-        runs.append(list(starts))
+        options = {"solver": "paper", "n_background": rank, "n_foreground": rank, "n_pcs": n_pcs}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PatternWarning)
+            ContrastiveICA(random_state=state, **options).fit(digits[0], background=digits[1])
+        return list(starts)
+
+    monkeypatch.setattr(Subspace, "approach", spy)
+    return fit
+
+
+def test_random_state_reaches_every_start(starts_of):
+    runs = [starts_of(seed, rank=8, n_pcs=10) for seed in (0, 0, 1)]
     assert len(runs[0]) > 1
     assert all(np.array_equal(a, b) for a, b in zip(runs[0], runs[1], strict=True))
     assert not any(np.array_equal(a, b) for a, b in zip(runs[0], runs[2], strict=False))
 
 
-@pytest.mark.parametrize("state", [np.random.default_rng(0), np.random.RandomState(0), None])
-def test_generators_seed_as_well(digits, state):
-    ContrastiveICA(n_background=3, n_foreground=3, n_pcs=5, random_state=state).fit(
-        digits[0], background=digits[1]
-    )
+@pytest.mark.parametrize("state", [np.random.default_rng, np.random.RandomState, lambda seed: None])
+def test_generators_seed_as_well(starts_of, state):
+    first, again, other = (starts_of(state(seed), rank=3, n_pcs=5)[0] for seed in (0, 0, 1))
+    assert np.array_equal(first, again) == (state(0) is not None)
+    assert not np.array_equal(first, other)
 
 
+def test_a_generator_goes_on_where_the_last_fit_left_it(starts_of):
+    rng = np.random.default_rng(0)
+    first, second = (starts_of(rng, rank=3, n_pcs=5)[0] for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.slow
 @NOISY_WEIGHTS
 def test_seeds_agree_on_this_draw_of_the_demo_data(digits):
     X, Y = digits
@@ -380,6 +398,7 @@ def test_pandas_in_and_out(frames):
 
 
 def test_polars_in_and_out(frames):
+    pl = pytest.importorskip("polars")
     X, Y = (pl.DataFrame(frame.to_numpy(), schema=list(frame.columns)) for frame in frames)
     model = ContrastiveICA(2, **MODEL).set_output(transform="polars")
     scores = model.fit_transform(X, background=Y)
@@ -392,7 +411,7 @@ def test_polars_in_and_out(frames):
 def test_names_are_compared_with_the_backgrounds(frames):
     X, Y = frames
     model = ContrastiveICA(2, **MODEL)
-    with pytest.raises(ValueError, match=r"another order.*background\[X.columns\]"):
+    with pytest.raises(ValueError, match=r"background has the features of X in another order"):
         model.fit(X, background=Y[Y.columns[::-1]])
     with pytest.raises(
         ValueError, match=r"missing from background: gene0; only in background: other"
@@ -516,7 +535,12 @@ def test_proportional_estimates_or_takes_its_scale():
     assert 0.9 < model.background_scale_ < 1.15
     assert model.background_scale_estimates_.shape == (5,)
     assert pattern_similarity(model.components_.T, data.B) > 0.95
-    given = ProportionalContrastiveICA(4, background_scale=model.background_scale_, **options)
+    scale = model.background_scale_
+    with warns(ParameterWarning, "no-effect"):  # r was for the estimate
+        ProportionalContrastiveICA(4, background_scale=scale, **options).fit(
+            data.foreground, background=data.background
+        )
+    given = ProportionalContrastiveICA(4, background_scale=scale, n_foreground=4)
     given.fit(data.foreground, background=data.background)
     assert_allclose(given.components_, model.components_, atol=1e-9)
     assert given.background_scale_estimates_.size == 0
@@ -531,13 +555,15 @@ def test_proportional_estimates_or_takes_its_scale():
 def test_constant_columns_are_fitted_and_named(design, solver):
     X, Y = (np.c_[rows[:2000], np.ones(2000)] for rows in (design.foreground, design.background))
     with pytest.warns(DelicateDataWarning, match=r"1 variable\(s\) are constant in X \(x6\)"):
-        background = None if solver == "subspace" else 5
-        model = ContrastiveICA(2, **{**MODEL, "n_background": background, "solver": solver})
-        model.fit(X, background=Y)
+        options = MODEL | {"n_background": 5}
+        if solver != "paper":
+            options = {"n_foreground": 5, "solver": solver, "random_state": 0}
+        model = ContrastiveICA(2, **options).fit(X, background=Y)
     assert_allclose(model.components_[:, 6], 0, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+@pytest.mark.filterwarnings("ignore::contrica.ParameterWarning")  # the subspace is chosen
 def test_a_variable_silent_in_the_background_is_named(design):
     Y = design.background[:2000].copy()
     Y[:, 2] = 7.0
@@ -573,6 +599,7 @@ def test_fewer_rows_than_variables_are_fitted_with_a_warning(rng):
 
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 @pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
+@pytest.mark.filterwarnings("ignore::contrica.ParameterWarning")  # the subspace is chosen
 @pytest.mark.parametrize(
     "model",
     [
@@ -600,6 +627,7 @@ def test_numbers_beyond_fourth_powers_are_refused(design, factor):
         ContrastiveICA().fit(factor * design.foreground, background=factor * design.background)
 
 
+@pytest.mark.slow
 @NOISY_WEIGHTS
 @pytest.mark.parametrize("factor", [1e20, 1e-20])
 def test_the_scale_of_the_data_does_not_matter(design, factor):
@@ -626,16 +654,16 @@ def test_the_scale_of_the_data_does_not_matter(design, factor):
         ({"n_background": 15, "n_foreground": 7}, "together exceed"),
         ({"n_background": 2.5}, "whole number"),
         ({"n_components": 0}, "n_components=0"),
-        ({"n_components": "two"}, "n_components must be a whole number"),
+        ({"n_components": "two"}, "n_components is 'two', but must be a whole number"),
         ({"n_pcs": 7}, "n_pcs=7 is more than the 6 variables"),
-        ({"n_pcs": "most"}, "n_pcs='most' is not known"),
-        ({"solver": "magic"}, "solver='magic'"),
-        ({"deflation": "magic"}, "deflation='magic'"),
-        ({"cumulant": "magic"}, "cumulant='magic'"),
-        ({"projection": "magic"}, "projection='magic'"),
+        ({"n_pcs": "most"}, 'n_pcs="most" is not known'),
+        ({"solver": "magic"}, 'solver="magic"'),
+        ({"deflation": "magic"}, 'deflation="magic"'),
+        ({"cumulant": "magic"}, 'cumulant="magic"'),
+        ({"projection": "magic"}, 'projection="magic"'),
         ({"tol": -1.0}, "tol=-1.0"),
         ({"max_iter": 0}, "max_iter=0"),
-        ({"random_state": "dice"}, "random_state='dice'"),
+        ({"random_state": "dice"}, "dice.*cannot seed"),
     ],
 )
 def test_bad_parameters_get_one_clear_sentence(design, parameters, message):
@@ -643,6 +671,18 @@ def test_bad_parameters_get_one_clear_sentence(design, parameters, message):
         ContrastiveICA(**{"random_state": 0, **parameters}).fit(
             design.foreground[:500], background=design.background[:500]
         )
+
+
+def test_options_that_the_solver_does_not_use_are_told(design):
+    for name, options in (
+        ("deflation", {"deflation": "sequential"}),
+        ("tol", {"tol": 1e-4, "solver": "subspace"}),
+    ):
+        with warns(ParameterWarning, "no-effect") as told:
+            ContrastiveICA(1, random_state=0, **options).fit(
+                design.foreground[:500], background=design.background[:500]
+            )
+        assert [w.message.parameter for w in told if w.category is ParameterWarning] == [name]
 
 
 @pytest.mark.parametrize("scale", [0, -1.0, np.inf, "one"])
@@ -657,8 +697,8 @@ def test_bad_scales_are_refused(design, scale):
     ("change", "message"),
     [
         (lambda Y: Y[:, :5], "background has 5 features but X has 6"),
-        (lambda Y: np.where(Y[3, 2] == Y, np.nan, Y), "background contains NaN"),
-        (lambda Y: np.where(Y[3, 2] == Y, np.inf, Y), "background contains infinity"),
+        (lambda Y: np.where(Y[3, 2] == Y, np.nan, Y), "background contains NaN or infinity"),
+        (lambda Y: np.where(Y[3, 2] == Y, np.inf, Y), "background contains NaN or infinity"),
         (lambda Y: Y[:1], r"background has 1 sample\(s\), but at least 2 rows"),
         (lambda Y: Y.astype(complex), "background holds complex numbers"),
         (lambda Y: np.full(Y.shape, "word"), "background holds text"),
@@ -702,12 +742,14 @@ def test_a_singular_background_is_named_after_pca_too(rng):
     X, Y = rng.laplace(size=(400, 40)), rng.laplace(size=(300, 12)) @ mixing
     X[:, :10] = Y[:, :10] = 0.0
     with pytest.warns() as caught:
-        ContrastiveICA(2, n_background=3, n_foreground=3, n_pcs=25, deflation="least_squares").fit(
-            X, background=Y
+        model = ContrastiveICA(
+            2, n_background=3, n_foreground=3, n_pcs=25, solver="paper", deflation="least_squares"
         )
+        model.fit(X, background=Y)
     assert any("background covariance has rank 12 in 25" in str(w.message) for w in caught)
 
 
+@pytest.mark.slow
 @NOISY_WEIGHTS
 @pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -720,6 +762,7 @@ def test_an_excessive_rank_warns_by_statement(design, solver):
         )
 
 
+@pytest.mark.slow
 def test_ranks_that_take_long_to_find_are_announced(design, monkeypatch):
     for module in ("projection", "fourth"):
         monkeypatch.setattr(f"contrica.moments.{module}.fits_packed", lambda *_: False)
@@ -733,6 +776,7 @@ def test_ranks_that_take_long_to_find_are_announced(design, monkeypatch):
     assert not [each for each in caught if "take long" in str(each.message)]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
 @pytest.mark.parametrize(
     "options",

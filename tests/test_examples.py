@@ -14,6 +14,8 @@ from contrica.moments.eigen import eigenvalues
 from contrica.moments.fourth import cumulants
 from contrica.solvers.ranks import choose_ranks
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parent.parent / "examples" / "paper_ideas.py"
 
 

@@ -1,15 +1,16 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from contrica.errors import DataError
 from contrica.metrics import (
     match_patterns,
     pattern_cosines,
     pattern_similarity,
     relative_frobenius_error,
 )
+from tests.said import raises
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -28,13 +29,14 @@ def test_cosines_of_all_pairs():
 
 
 def test_greedy_is_the_papers_and_can_be_worse_than_optimal():
-    # b1 takes the only vector that would have suited b2
-    true = np.eye(2)
-    angles = np.radians([46, 44.0])
-    estimated = np.array([[np.cos(angles[1]), 0.8], [np.sin(angles[1]), -0.6]])
+    # the first true pattern takes the only estimated one that would have suited the second
+    true = np.eye(3)[:, :2]
+    estimated = np.array([[0.8, 0.6, 0.0], [0.6, 0.0, 0.8]]).T
     greedy, optimal = (match_patterns(estimated, true, m) for m in ("greedy", "optimal"))
-    assert optimal.cosines.sum() >= greedy.cosines.sum()
-    assert list(greedy.order) == [1, 0]
+    assert list(greedy.order) == [0, 1]
+    assert_allclose(greedy.cosines, [0.8, 0.0], atol=1e-12)
+    assert list(optimal.order) == [1, 0]
+    assert_allclose(optimal.cosines, [0.6, 0.6])
 
 
 def test_greedy_follows_the_true_order():
@@ -55,9 +57,10 @@ def test_the_error_is_the_papers_formula():
 
 def test_extra_estimated_patterns_are_allowed_and_missing_ones_are_not():
     assert_allclose(pattern_similarity(np.eye(3), np.eye(3)[:, :2]), 1)
-    with pytest.raises(ValueError, match="at least as many"):
+    with raises(DataError, "shape", "estimated"):
         pattern_similarity(np.eye(3)[:, :1], np.eye(3))
-    with pytest.raises(ValueError, match="as many variables"):
+    with raises(DataError, "shape", "estimated"):
         pattern_similarity(np.eye(2), np.eye(3)[:, :1])
-    with pytest.raises(ValueError, match="column 1 of estimated is zero"):
+    with raises(DataError, "zero-pattern", "estimated") as said:
         pattern_similarity(np.diag([1.0, 0.0]), np.eye(2))
+    assert "column 1 of estimated is zero" in str(said.value)

@@ -44,8 +44,8 @@ def test_negentropy_is_that_of_the_formula(d, skewness_weight, seed):
 @pytest.mark.parametrize("skewness_weight", [0.0, 0.25, 1.0])
 def test_blocks_of_rows_give_the_value_and_the_slope_of_all(n, skewness_weight, monkeypatch):
     """Blocks that do and do not divide the rows, and a matrix that is no rotation."""
-    monkeypatch.setattr(module, "FEWEST_IN_BLOCK", 1)
-    monkeypatch.setattr(module, "MOST_IN_BLOCK", 20)
+    monkeypatch.setattr(module, "MIN_IN_BLOCK", 1)
+    monkeypatch.setattr(module, "MAX_IN_BLOCK", 20)
     rng = np.random.default_rng(n)
     rows, turn = rng.laplace(size=(n, 3)), rng.standard_normal((3, 3))
     blocks = module._Rows(rows)

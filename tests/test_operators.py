@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from contrica.moments.fourth import CumulantOperator
+from contrica.moments.matrix_free import CumulantOperator
 from contrica.moments.operators import PackedTensor, RankOneSum, as_operator, relative_norm
 from tests import naive
 

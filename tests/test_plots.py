@@ -1,9 +1,10 @@
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from contrica import plots
+from contrica.errors import PackageMissingError
 from contrica.solvers.ranks import Ranks, Scree
+from tests.said import raises
 
 
 def test_scree_draws_magnitudes_and_marks_ranks():
@@ -73,5 +74,6 @@ def test_missing_matplotlib_says_what_to_install(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", blocked)
-    with pytest.raises(ImportError, match=r"pip install 'contrica\[plots\]'"):
+    with raises(PackageMissingError, "package-missing") as said:
         plots.loadings(np.ones(3))
+    assert "pip install 'contrica[plots]'" in str(said.value)

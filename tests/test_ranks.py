@@ -4,7 +4,8 @@ from numpy.testing import assert_allclose
 
 from contrica import IdentifiabilityWarning
 from contrica.datasets import make_four_clusters, make_synthetic
-from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.estimates import Cumulants
+from contrica.moments.fourth import cumulants
 from contrica.moments.operators import RankOneSum
 from contrica.solvers.ranks import (
     algorithm_identifiable,
@@ -50,7 +51,7 @@ def test_scree_lists_both_spectra_by_magnitude():
     assert np.sum(np.abs(values.foreground) > 1e-10) == 5
     assert np.sum(np.abs(values.background) > 1e-10) == 3
     assert scree(fore).background is None
-    assert scree(fore, back, most=4).foreground.size == 4
+    assert scree(fore, back, n_values=4).foreground.size == 4
 
 
 def test_ranks_of_the_four_clusters_are_found():
@@ -79,7 +80,7 @@ def test_given_ranks_are_kept_and_the_other_is_chosen():
     fore, back = cumulants(data.foreground), cumulants(data.background)
     assert choose_ranks(fore, back, n_foreground=1).n_foreground == 1
     assert choose_ranks(fore, back, n_background=4).n_background == 4
-    assert choose_ranks(fore, back, 5, 6) == (6, 5)
+    assert choose_ranks(fore, back, 6, 5) == (6, 5)
 
 
 def test_without_a_background_there_is_no_background_rank():

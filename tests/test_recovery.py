@@ -8,6 +8,7 @@ from contrica.datasets import load_digits_on_photos
 from contrica.metrics import match_patterns
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")  # noisy shared weights
 def test_the_demo_data_show_digits_in_most_draws():
     """All defaults, no labels: median |cosine| of the two patterns and the digits, matched one to one.

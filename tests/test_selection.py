@@ -46,12 +46,14 @@ def test_ranks_are_exact_on_the_papers_design(p, sources):
     assert sum(by_scree) <= 1
 
 
+@pytest.mark.slow
 def test_asking_for_fewer_patterns_does_not_change_the_ranks():
     """True ones are not given to the background for being more than two."""
     found = [choose(make_synthetic(6, random_state=seed), wanted=2)[:2] for seed in range(4)]
     assert found.count((6, 5)) >= 3
 
 
+@pytest.mark.slow
 def test_gaussian_sources_are_no_patterns():
     """They vary, and κ₄ does not see them; the background is found all the same."""
     found = [choose(make_synthetic(6, sources="gaussian", random_state=seed)) for seed in range(5)]
@@ -88,6 +90,7 @@ def test_a_choice_says_what_it_rests_on(example):
     assert found.complete
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [(3, 8), (1, 1), (9, 9)])
 def test_the_start_does_not_decide(example, start):
     _, problem, groups, _, _ = example

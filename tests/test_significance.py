@@ -64,7 +64,7 @@ def test_groups_kept_as_moments_and_as_rows_have_the_same_influence(monkeypatch,
     X, axes = rng.exponential(size=(200, 4)), rng.standard_normal((4, 3))
     vectors = rng.standard_normal((3, 6))
     packed, plain = RowGroups(X, axes), RowGroups(X, axes)
-    assert "apply_vectors" in packed._moments[0].__qualname__
+    assert "_inside" in packed._moments[0].__qualname__
     seen = (X - X.mean(axis=0)) @ axes
     plain._moments = [significance._third_power(seen[i::4]) for i in range(4)]
     assert_allclose(packed.influence(vectors), plain.influence(vectors), rtol=1e-9, atol=1e-9)
@@ -110,6 +110,7 @@ def test_more_weights_and_fewer_groups_ask_for_more():
 # --- scores ---
 
 
+@pytest.mark.slow
 def test_scores_are_standard_for_zero_weights_and_large_for_patterns():
     """Weights of salient patterns in the background are zero, all others are not."""
     zeros, others = [], []
@@ -181,6 +182,7 @@ def minima(X, Y, patterns, others):
     return problem, groups, norms, fits
 
 
+@pytest.mark.slow
 def test_the_standard_error_of_a_gain_is_that_of_new_rows():
     """Over fresh samples the gain of one minimum over another varies as the rows of one say."""
     gains, errors = [], []

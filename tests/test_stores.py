@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -14,16 +15,23 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from contrica import ContrastiveICA
-from contrica.rows import stores
-from contrica.rows.blocks import (
-    Rows,
-    as_rows,
-    column_summary,
-    gram_times,
-    held_in_memory,
-    rows_times,
+from contrica.errors import (
+    DataError,
+    FeaturesError,
+    FileError,
+    FileMissingError,
+    PackageMissingError,
+    ParameterError,
 )
-from contrica.rows.stores import Names, open_dask, open_rows
+from contrica.rows.containers import as_rows
+from contrica.rows.files.dask_store import open_dask
+from contrica.rows.files.opening import open_rows
+from contrica.rows.files.shared import Names
+from contrica.rows.files.stores import _step
+from contrica.rows.products import gram_times, in_memory, rows_times
+from contrica.rows.protocol import Rows
+from contrica.rows.summary import column_summary
+from tests.said import raises
 
 GENES = np.array([f"g{j}" for j in range(40)])
 
@@ -159,7 +167,7 @@ def test_every_kind_gives_the_rows_the_names_and_the_fit_of_the_array(
     rows = as_rows(X.rows)
     assert rows.shape == counts[0].shape
     for _ in range(2):
-        assert_allclose(held_in_memory(rows), counts[0], rtol=0, atol=0)
+        assert_allclose(in_memory(rows), counts[0], rtol=0, atol=0)
     assert (X.columns is None, X.row_names is None) == ((kind not in NAMED,) * 2)
     if kind in NAMED:
         assert list(X.columns) == list(GENES)
@@ -185,7 +193,7 @@ def test_what_a_cluster_opens_is_the_same(kind, counts, expected, tmp_path):
 
 @pytest.mark.parametrize("kind", ["npy", "hdf5", "h5ad, sparse", "csv"])
 def test_what_workers_cannot_share_is_refused(kind, counts, tmp_path):
-    with pytest.raises(ValueError, match=r"cannot share. Write the rows as parquet or zarr"):
+    with raises(FileError, "not-shared"):
         open_dask(KINDS[kind](counts[0], tmp_path))
 
 
@@ -245,10 +253,21 @@ def test_parquet_files_are_not_read_ahead(tmp_path, rng):
     assert most < frame.size * 8 / 5
 
 
+def test_wide_parquet_files_take_a_row_group_of_memory(tmp_path, rng):
+    import pyarrow
+
+    frame = pd.DataFrame(rng.standard_normal((2000, 300))).rename(columns=lambda j: f"g.{j}")
+    frame.to_parquet(tmp_path / "a.parquet", row_group_size=250)
+    rows, before = open_rows(tmp_path / "a.parquet").rows, pyarrow.total_allocated_bytes()
+    peak = max(pyarrow.total_allocated_bytes() - before for _ in rows.blocks(250))
+    assert peak < frame.size * 8 / 2
+    assert_allclose(np.vstack(list(rows.blocks(300))), frame, rtol=0)
+
+
 @pytest.mark.parametrize("suffix", [".h5ad", ".zarr"])
 def test_sparse_rows_are_read_in_pieces_that_stay_sparse(suffix, tmp_path, monkeypatch):
     X = sp.random(3000, 40, 0.05, random_state=0, format="csr")
-    monkeypatch.setattr(stores, "PIECE_BYTES", 16 * 200)
+    monkeypatch.setattr("contrica.rows.files.anndata_store.PIECE_BYTES", 16 * 200)
     rows = open_rows(anndata(X, tmp_path / f"rows{suffix}")).rows
     assert rows.sparse
     pieces = list(rows.pieces())
@@ -258,9 +277,9 @@ def test_sparse_rows_are_read_in_pieces_that_stay_sparse(suffix, tmp_path, monke
 
 
 def test_a_chunk_is_unpacked_once_where_it_fits(tmp_path):
-    assert stores._step(100, 30, 5) == 90
-    assert stores._step(100, 1000, 5) == 1000
-    assert stores._step(100, 10**9, 5) == 100
+    assert _step(100, 30, 5) == 90
+    assert _step(100, 1000, 5) == 1000
+    assert _step(100, 10**9, 5) == 100
 
 
 # --- keys, names, types ---
@@ -270,24 +289,27 @@ def test_keys_pick_a_table(counts, tmp_path):
     X = counts[0]
     path = anndata(X, tmp_path / "a.h5ad", twice=sp.csr_matrix(2 * X), columnwise=sp.csc_matrix(X))
     layer = open_rows(path, "layers/twice")
-    assert_allclose(held_in_memory(layer.rows), 2 * X)
+    assert_allclose(in_memory(layer.rows), 2 * X)
     assert list(layer.columns) == list(GENES)
-    with pytest.raises(ValueError, match=r"by columns \(CSC\).*tocsr"):
+    with raises(FileError, "stored-by-columns", "key") as caught:
         open_rows(path, "layers/columnwise")
-    with pytest.raises(ValueError, match=r"no 'layers/none'. It holds X, layers/columnwise"):
+    assert "tocsr" in caught.value.remedy
+    with raises(FileError, "unknown-key", "key") as caught:
         open_rows(path, "layers/none")
-    with pytest.raises(ValueError, match=r"'obs' of .* is a group, but"):
+    assert "no 'layers/none'. It holds X, layers/columnwise" in str(caught.value)
+    with raises(FileError, "not-a-table", "key"):
         open_rows(path, "obs")
     with h5py.File(tmp_path / "two.h5", "w") as file:
         file["a"], file["b"] = X, 2 * X
-    with pytest.raises(ValueError, match=r"holds 2 tables \(a, b\).*by its key"):
+    with raises(FileError, "several-tables", "key") as caught:
         open_rows(tmp_path / "two.h5")
-    assert_allclose(held_in_memory(open_rows(tmp_path / "two.h5", "b").rows), 2 * X)
-    assert held_in_memory(open_rows(hdf5(X, tmp_path)).rows).shape == X.shape
-    with pytest.raises(ValueError, match=r"which is one array. Drop the key"):
+    assert "holds 2 tables (a, b), but one is needed" in str(caught.value)
+    assert_allclose(in_memory(open_rows(tmp_path / "two.h5", "b").rows), 2 * X)
+    assert in_memory(open_rows(hdf5(X, tmp_path)).rows).shape == X.shape
+    with raises(ParameterError, "unused-key", "key"):
         open_rows(zarr_array(X, tmp_path), "a")
     for path in (npy(X, tmp_path), parquet(X, tmp_path), sparse_npz(X, tmp_path)):
-        with pytest.raises(ValueError, match="only npz, h5, h5ad and zarr files have keys"):
+        with raises(ParameterError, "unused-key", "key"):
             open_rows(path, "a")
 
 
@@ -313,33 +335,33 @@ def test_a_column_of_text_or_the_index_names_the_rows(tmp_path, opener, frame, n
     opened = opener(tmp_path / "a.parquet")
     assert list(opened.columns) == ["a", "b"]
     assert (None if opened.row_names is None else list(opened.row_names)) == names
-    assert_allclose(held_in_memory(as_rows(opened.rows)), [[1, 3], [2, 4]])
+    assert_allclose(in_memory(as_rows(opened.rows)), [[1, 3], [2, 4]])
 
 
 @pytest.mark.parametrize("opener", [open_rows, open_dask])
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (table(c=["x", "y"], d=["x", "y"]), "no numbers: 'c', 'd'. One column of text"),
-        (table(when=pd.to_datetime(["2020", "2021"])), "no numbers: 'when'"),
-        (table(c=["x", "y"]).set_axis(["p", "q"]), "no numbers: 'c'"),
+        (table(c=["x", "y"], d=["x", "y"]), "not numbers: 'c', 'd'. One column of text"),
+        (table(when=pd.to_datetime(["2020", "2021"])), "not numbers: 'when'"),
+        (table(c=["x", "y"]).set_axis(["p", "q"]), "not numbers: 'c'"),
         (table(c=["x", "y"])[["c"]], "no columns of numbers"),
     ],
 )
 def test_other_columns_are_refused_by_name(tmp_path, opener, frame, message):
     frame.to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match=message):
+    with raises(FileError, "not-numbers") as caught:
         opener(tmp_path / "a.parquet")
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("opener", [open_rows, open_dask])
 def test_files_that_are_read_together_have_the_same_columns(tmp_path, opener):
     table().to_parquet(tmp_path / "1.parquet")
     table().rename(columns={"b": "z"}).to_parquet(tmp_path / "2.parquet")
-    with pytest.raises(
-        ValueError, match=r"different columns: missing from .*2\.parquet: b; only in"
-    ):
+    with raises(FileError, "different-columns") as caught:
         opener(tmp_path)
+    assert "2.parquet: b; only in it: z" in str(caught.value)
 
 
 def test_integers_booleans_and_gaps_become_floats(tmp_path):
@@ -353,9 +375,9 @@ def test_integers_booleans_and_gaps_become_floats(tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
     wanted = [[1, 0.5, 1], [np.nan, np.nan, 0], [2.0**60, 1, 1]]
     rows = open_rows(tmp_path / "a.parquet").rows
-    assert_allclose(held_in_memory(rows), wanted)
+    assert_allclose(in_memory(rows), wanted)
     assert_allclose(np.asarray(open_dask(tmp_path / "a.parquet").rows), wanted)
-    with pytest.raises(ValueError, match="X contains NaN or infinity, in 2 variable"):
+    with raises(DataError, "not-finite", "X"):
         ContrastiveICA(2).fit(rows)
 
 
@@ -370,7 +392,7 @@ def test_names_are_read_when_asked_for():
 def test_columns_of_two_files_are_compared(counts, tmp_path):
     X = open_rows(parquet(counts[0], tmp_path)).rows
     frame_of(counts[1]).iloc[:, ::-1].to_parquet(tmp_path / "back.parquet")
-    with pytest.raises(ValueError, match="in another order"):
+    with raises(FeaturesError, "order", "background"):
         ContrastiveICA(2).fit(X, background=open_rows(tmp_path / "back.parquet").rows)
 
 
@@ -455,44 +477,51 @@ def read(path):
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "code", "message"),
     [
-        (lambda path: path / "none.parquet", "none.parquet does not exist. Check the path."),
-        (lambda path: f"{path}/*.parquet", r"no file matches .*\*.parquet. Check the pattern"),
-        (lambda path: path, "is a folder without parquet files, and no zarr store. Use csv"),
-        (empty("a.txt"), "unknown type '.txt'. Use csv, tsv .*parquet"),
-        (lambda path: "s3://bucket/rows.parquet", "not on this machine.*--scheduler"),
+        (lambda path: path / "none.parquet", "file-missing", "does not exist"),
+        (lambda path: f"{path}/*.parquet", "file-missing", "Check the pattern"),
+        (lambda path: path, "unknown-type", "folder without parquet files"),
+        (empty("a.txt"), "unknown-type", "'.txt'. Use csv, tsv"),
+        (lambda path: "s3://bucket/rows.parquet", "remote", "--scheduler"),
         *(
-            (empty(f"a.{kind}"), "is empty")
+            (empty(f"a.{kind}"), "empty", "one row per sample")
             for kind in ("npy", "npz", "h5", "h5ad", "parquet", "csv")
         ),
         *(
-            (broken(f"a.{kind}"), "could not be read as .*damaged")
+            (broken(f"a.{kind}"), "damaged", "could not be read as")
             for kind in ("npy", "npz", "h5", "h5ad", "parquet")
         ),
-        *((cut(make), "could not be read as") for make in (npy, npz, sparse_npz, hdf5, parquet)),
-        (lambda path: (path / "a.zarr").mkdir() or path / "a.zarr", "could not be read as a zarr"),
-        (without_rows(npy), "holds 0 rows of 4 variables"),
-        (without_rows(parquet), "has no rows"),
-        (without_rows(zarr_array), "holds 0 rows of 4 variables"),
-        (lambda path: npy(np.ones(3), path), r"shape \(3,\)"),
-        (lambda path: npy(np.ones((3, 3), dtype=complex), path), "complex128"),
-        (plain_hdf5(np.ones(3)), "holds 0 tables, but one is needed"),
-        (plain_hdf5(np.ones((3, 2), dtype="S3")), "two-dimensional array of real numbers"),
-        (plain_hdf5(None), "holds 0 tables"),
-        (odd_files, "different columns: missing from .*: none; only in it: c."),
-        (oddly_named, "names its rows by 'd', but .* by 'c'"),
-        (with_text, "also matches .*a.txt, but only parquet files are read together"),
-        (damaged_csr("indptr", [0, 2, 4]), "is damaged: 3 rows need"),
-        (damaged_csr("indptr", [0, 4, 2, 6]), "is damaged: rows 0 to 3 point to"),
-        (damaged_csr("indices", [0, 1, 0, 1, 0, 7]), "is damaged: rows 0 to 3 point to"),
-        (damaged_csr("data", [1.0]), "is damaged: 3 rows need"),
+        *(
+            (cut(make), "damaged", "could not be read as")
+            for make in (npy, npz, sparse_npz, hdf5, parquet)
+        ),
+        (lambda path: (path / "a.zarr").mkdir() or path / "a.zarr", "damaged", "as a zarr store"),
+        (without_rows(npy), "no-rows", "holds 0 rows of 4 variables"),
+        (without_rows(parquet), "no-rows", "has no rows"),
+        (without_rows(zarr_array), "no-rows", "holds 0 rows of 4 variables"),
+        (lambda path: npy(np.ones(3), path), "not-a-table", "shape (3,)"),
+        (lambda path: npy(np.ones((3, 3), dtype=complex), path), "not-a-table", "complex128"),
+        (plain_hdf5(np.ones(3)), "not-a-table", "holds 0 tables, but one is needed"),
+        (plain_hdf5(np.ones((3, 2), dtype="S3")), "not-a-table", "array of real numbers"),
+        (plain_hdf5(None), "not-a-table", "holds 0 tables"),
+        (odd_files, "different-columns", "b.parquet: none; only in it: c."),
+        (oddly_named, "different-columns", "names its rows by 'd', but "),
+        (with_text, "unknown-type", "a.txt, but only parquet files are read together"),
+        (damaged_csr("indptr", [0, 2, 4]), "damaged", "is damaged at 'X': 3 rows need"),
+        (damaged_csr("indptr", [0, 4, 2, 6]), "damaged", "'X': rows 0 to 3 point to"),
+        (damaged_csr("indices", [0, 1, 0, 1, 0, 7]), "damaged", "'X': rows 0 to 3 point to"),
+        (damaged_csr("data", [1.0]), "damaged", "is damaged at 'X': 3 rows need"),
     ],
 )
-def test_bad_files_say_what_came_and_what_to_do(make, message, tmp_path):
+def test_bad_files_say_what_they_hold_and_what_to_do(make, code, message, tmp_path):
     path = make(tmp_path)
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    cls = FileMissingError if code == "file-missing" else FileError
+    with raises(cls, code) as caught:
         read(path)
+    assert message in str(caught.value)
+    assert str(Path(path).name if code == "remote" else tmp_path) in str(caught.value)
+    assert caught.value.remedy
 
 
 def test_files_that_change_between_passes_are_named(counts, tmp_path):
@@ -500,8 +529,8 @@ def test_files_that_change_between_passes_are_named(counts, tmp_path):
     for make in (hdf5, parquet):
         rows = open_rows(make(X, tmp_path)).rows
         make(X[:500], tmp_path)
-        with pytest.raises(ValueError, match="this time, but held"):
-            held_in_memory(rows)
+        with raises(FileError, "changed"):
+            in_memory(rows)
 
 
 def test_damage_that_shows_while_reading_is_named(counts, tmp_path):
@@ -510,13 +539,15 @@ def test_damage_that_shows_while_reading_is_named(counts, tmp_path):
     chunk = next(file for file in sorted(path.rglob("c/3/*")) if file.is_file())
     chunk.write_bytes(b"what is this")
     rows = open_rows(path).rows
-    with pytest.raises(ValueError, match=r"rows.zarr could not be read as an array"):
-        held_in_memory(rows)
+    with raises(FileError, "damaged") as caught:
+        in_memory(rows)
+    assert "rows.zarr could not be read as an array" in str(caught.value)
     whole = bytearray(parquet(counts[0], tmp_path).read_bytes())
     whole[1000:3000] = bytes(2000)
     (tmp_path / "rows.parquet").write_bytes(whole)
-    with pytest.raises(ValueError, match=r"rows.parquet could not be read as a parquet file"):
-        held_in_memory(open_rows(tmp_path / "rows.parquet").rows)
+    with raises(FileError, "damaged") as caught:
+        in_memory(open_rows(tmp_path / "rows.parquet").rows)
+    assert "rows.parquet could not be read as a parquet file" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -525,8 +556,10 @@ def test_damage_that_shows_while_reading_is_named(counts, tmp_path):
 def test_a_missing_package_says_what_to_install(kind, module, counts, tmp_path, monkeypatch):
     path = KINDS[kind](counts[0], tmp_path)
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=r"need \w+: pip install 'contrica\[disk\]'"):
+    with raises(PackageMissingError, "package-missing") as caught:
         open_rows(path)
+    assert f"need {module.partition('.')[0]}. " in str(caught.value)
+    assert "pip install 'contrica[disk]'" in str(caught.value)
 
 
 def test_rows_of_ours_are_rows(counts, tmp_path):

@@ -7,11 +7,13 @@ from contrica import ContrastiveICA, PatternWarning
 from contrica.datasets import load_digits_on_photos
 from contrica.metrics import pattern_cosines, pattern_similarity
 from contrica.moments.fourth import cumulants
-from contrica.solvers import subspace
-from contrica.solvers.subspace import choose_dimension, contrast_axes, subspace_ica
+from contrica.solvers import permutation_null, subspace
+from contrica.solvers.contrast_directions import contrast_axes, floor_of
+from contrica.solvers.permutation_null import choose_dimension
+from contrica.solvers.subspace import subspace_ica
 
 
-def planted(n, p, seed, n_salient=2):
+def simulated(n, p, seed, n_salient=2):
     """Heavy-tailed background in all directions, two-valued sources in the foreground alone."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((p, p))
@@ -34,7 +36,7 @@ def test_axes_are_those_of_largest_ratio(rng):
 
 
 def test_the_dimension_is_that_of_the_planted_contrast():
-    X, Y, _ = planted(3000, 8, 0)
+    X, Y, _ = simulated(3000, 8, 0)
     assert choose_dimension(X, Y, rng=np.random.default_rng(0)).chosen == 2
 
 
@@ -43,7 +45,7 @@ def test_two_halves_of_one_dataset_have_no_contrast():
     """Over draws, at level 1/21; heavy tails make single draws unequal but exchangeable."""
     counts = []
     for seed in range(20):
-        _, Y, _ = planted(2000, 6, seed)
+        _, Y, _ = simulated(2000, 6, seed)
         counts.append(choose_dimension(Y[:1000], Y[1000:], rng=np.random.default_rng(seed)).chosen)
     assert np.sum(np.array(counts) > 0) <= 4  # 1 expected
 
@@ -51,7 +53,7 @@ def test_two_halves_of_one_dataset_have_no_contrast():
 def test_planted_sources_are_found_where_variances_only_find_their_plane():
     similarities = []
     for seed in range(10):
-        X, Y, B = planted(5000, 8, seed)
+        X, Y, B = simulated(5000, 8, seed)
         fore, back = cumulants(X), cumulants(Y)
         found = subspace_ica(fore, back, X, 2, rng=np.random.default_rng(0))
         similarities.append(pattern_similarity(found.foreground.vectors, B))
@@ -60,7 +62,7 @@ def test_planted_sources_are_found_where_variances_only_find_their_plane():
 
 
 def test_patterns_and_filters_belong_together():
-    X, Y, _ = planted(3000, 6, 1)
+    X, Y, _ = simulated(3000, 6, 1)
     model = ContrastiveICA(None, solver="subspace", n_foreground=2).fit(X, background=Y)
     # the filter of a pattern recovers its source, which is uncorrelated with the other one
     scores = (X - X.mean(axis=0)) @ model.filters_.T
@@ -70,7 +72,7 @@ def test_patterns_and_filters_belong_together():
 
 
 def test_the_answer_does_not_depend_on_units():
-    X, Y, _ = planted(4000, 5, 2)
+    X, Y, _ = simulated(4000, 5, 2)
     M = np.random.default_rng(9).standard_normal((5, 5))
     one, two = (
         subspace_ica(
@@ -97,7 +99,7 @@ def test_both_digits_are_found_in_the_demo(seed):
 
 
 def test_no_contrast_is_said_and_candidates_are_returned():
-    _, Y, _ = planted(2000, 6, 3)
+    _, Y, _ = simulated(2000, 6, 3)
     with pytest.warns(PatternWarning, match="no direction stands out from a permutation null"):
         model = ContrastiveICA(2, solver="subspace", random_state=0).fit(
             Y[:1000], background=Y[1000:]
@@ -113,13 +115,13 @@ def test_impossible_dimensions_are_refused(rng):
 
 
 def test_non_convergence_is_told(rng):
-    X, Y, _ = planted(500, 6, 4)
+    X, Y, _ = simulated(500, 6, 4)
     with pytest.warns(ConvergenceWarning, match="n_foreground, the dimension"):
         subspace_ica(cumulants(X), cumulants(Y), X, 6, rng=rng, max_iter=1)
 
 
 def test_fits_are_the_same_for_the_same_seed():
-    X, Y, _ = planted(1000, 5, 5)
+    X, Y, _ = simulated(1000, 5, 5)
     one, two = (
         ContrastiveICA(2, solver="subspace", random_state=1).fit(X, background=Y) for _ in range(2)
     )
@@ -133,7 +135,7 @@ def test_few_rows_and_constant_columns_leave_fewer_patterns(rng):
         model = ContrastiveICA(None, solver="subspace", n_foreground=12, n_pcs=None)
         model.fit(X, background=Y)
     assert model.components_.shape == (7, 20)
-    X, Y, _ = planted(500, 5, 6)
+    X, Y, _ = simulated(500, 5, 6)
     X[:, 2] = 1.0
     with pytest.warns(PatternWarning, match="varies in 4 directions"):
         model = ContrastiveICA(None, solver="subspace", n_foreground=5).fit(X, background=Y)
@@ -147,18 +149,18 @@ def test_a_background_that_does_not_vary_leaves_the_order_to_the_foreground():
 
 
 def test_one_source_comes_first_and_what_was_to_spare_after_it():
-    X, Y, B = planted(4000, 6, 7, n_salient=1)
+    X, Y, B = simulated(4000, 6, 7, n_salient=1)
     model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
     assert model.n_foreground_ == 1
     assert pattern_similarity(model.components_[:1].T, B) > 0.99
-    assert model.contrast_ratio_[0] > 2 * model.contrast_ratio_[1]
+    assert model.source_ratio_[0] > 2 * model.source_ratio_[1]
     # two are sought at most, one of them to spare
     with pytest.warns(PatternWarning, match="n_components=2 .* n_foreground=1"):
         ContrastiveICA(2, solver="subspace", n_foreground=1).fit(X, background=Y)
 
 
 def test_the_ratio_is_that_of_the_filter_and_counts_a_shift_of_the_mean():
-    X, Y, _ = planted(2000, 5, 0)
+    X, Y, _ = simulated(2000, 5, 0)
     X += np.array([0.0, 3.0, 0.0, -1.0, 0.5])
     found = subspace_ica(cumulants(X), cumulants(Y), X, 3, rng=np.random.default_rng(0))
     for b, ratio in zip(found.foreground.vectors.T, found.ratio, strict=True):
@@ -201,9 +203,9 @@ def test_the_count_stops_at_the_widest_gap_of_what_is_in_doubt(monkeypatch):
         ([1.1, 1.05, 1.0, 0.9, 0.5], 0),
     ):
         draws = iter([1 - 0.1 / 2**0.5, 1 + 0.1 / 2**0.5])
-        monkeypatch.setattr(subspace, "_largest_ratio", lambda *a, draws=draws: next(draws))
+        monkeypatch.setattr(permutation_null, "_largest_ratio", lambda *a, draws=draws: next(draws))
         monkeypatch.setattr(
-            subspace, "contrast_axes", lambda *a, ratios=ratios: (np.array(ratios), None)
+            permutation_null, "contrast_axes", lambda *a, ratios=ratios: (np.array(ratios), None)
         )
         found = choose_dimension(X, X, rng=np.random.default_rng(0), n_permutations=2).chosen
         assert found == expected
@@ -214,17 +216,19 @@ def test_batches_of_rows_are_permuted_as_rows_are(n, m, monkeypatch):
     """The null is the same, whether rows are permuted or batches of them; sizes do not matter."""
     rng = np.random.default_rng(1)
     rows = rng.laplace(size=(n + m, 4))
-    stacked = subspace._Stacked(rows[:n], rows[n:])
+    stacked = permutation_null._Stacked(rows[:n], rows[n:])
     rows = stacked.take(np.arange(n + m))
     for part in (rows[:n], rows[n:]):
         assert_allclose(part.mean(axis=0), 0, atol=1e-12)
     chances = []
     for few in (0, 10**6):
-        monkeypatch.setattr(subspace, "FEW_ROWS", few)
-        monkeypatch.setattr(subspace, "BATCHES", 300)
-        permuted = list(subspace._permuted_products(stacked, 1000, np.random.default_rng(2)))
+        monkeypatch.setattr(permutation_null, "FEW_ROWS", few)
+        monkeypatch.setattr(permutation_null, "BATCHES", 300)
+        permuted = list(
+            permutation_null._permuted_products(stacked, 1000, np.random.default_rng(2))
+        )
         whole = rows.T @ rows
-        chances.append([subspace._largest_ratio(*each, 0.0) - 1 for each in permuted])
+        chances.append([permutation_null._largest_ratio(*each, 0.0) - 1 for each in permuted])
         for fore, back in permuted[:5]:
             assert_allclose(n * fore + m * back, whole, rtol=0.1, atol=50)
     batches, single = np.array(chances)
@@ -273,8 +277,10 @@ def test_a_background_that_does_not_vary_leaves_all_directions_of_the_foreground
 
 def test_the_largest_ratio_is_the_first_of_all(rng):
     fore, back = np.cov(rng.laplace(size=(50, 4)).T), np.cov(rng.laplace(size=(60, 4)).T)
-    floor = subspace._floor(fore, back, 60)
-    assert_allclose(subspace._largest_ratio(fore, back, floor), contrast_axes(fore, back, 60)[0][0])
+    floor = floor_of(fore, back, 60)
+    assert_allclose(
+        permutation_null._largest_ratio(fore, back, floor), contrast_axes(fore, back, 60)[0][0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -285,7 +291,7 @@ def test_the_largest_ratio_is_the_first_of_all(rng):
     ],
 )
 def test_parameters_without_meaning_are_refused(options, message):
-    X, Y, _ = planted(300, 5, 8)
+    X, Y, _ = simulated(300, 5, 8)
     with pytest.raises(ValueError, match=message):
         ContrastiveICA(2, solver="subspace", **options).fit(X, background=Y)
 
@@ -305,6 +311,7 @@ def fan(n, seed):
     return X, Y, np.array(middles)
 
 
+@pytest.mark.slow
 def test_things_that_vary_in_shape_are_found_by_the_shift_they_make(monkeypatch):
     """With the weight of skewness chosen by the shift of the mean, and without; medians over draws."""
     with_choice, without = [], []

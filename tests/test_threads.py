@@ -9,8 +9,13 @@ from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_limits
 
 import contrica.solvers.negentropy as negentropy
-from contrica.rows import blocks
+from contrica.errors import DataError
+from contrica.rows.containers import as_rows
+from contrica.rows.products import gram_times
+from contrica.rows.sparse import transposed
+from contrica.rows.summary import column_summary
 from contrica.rows.threads import few_threads, n_threads, one_thread, team
+from tests.said import raises
 
 
 @pytest.fixture
@@ -82,26 +87,26 @@ def test_teams_that_overlap_leave_blas_its_threads(two):
 @pytest.mark.parametrize("n", [0, 3, 1000, 1001])
 @pytest.mark.parametrize("columns", [1, 3])
 def test_products_with_sparse_rows_in_threads(n, columns, rng, monkeypatch, two):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2**13)
+    monkeypatch.setattr("contrica.rows.sparse.BLOCK_BYTES", 2**13)
     X = sp.random(n, 7, 0.3, "csr", random_state=0)
     M, origin = rng.standard_normal((7, columns)), rng.standard_normal(7)
     centred = X.toarray() - origin
-    rows = blocks.as_rows(X, "X")
+    rows = as_rows(X, "X")
     assert len(list(rows.pieces())) in ({0} if n == 0 else {1, 4, 8})
-    assert_allclose(blocks.gram_times(rows, M, origin), centred.T @ centred @ M, atol=1e-9)
+    assert_allclose(gram_times(rows, M, origin), centred.T @ centred @ M, atol=1e-9)
 
 
 def test_pieces_and_their_transposes_are_views():
     X = sp.random(1000, 7, 0.3, "csr", random_state=0)
-    rows = blocks.as_rows(X, "X")._cut(10, 20)
-    columns = blocks._transposed(rows)
+    rows = as_rows(X, "X")._cut(10, 20)
+    columns = transposed(rows)
     assert np.shares_memory(columns.data, X.data)
     assert_allclose(columns.toarray(), X[10:20].toarray().T)
 
 
 def test_a_rotation_in_threads_is_that_of_one(rng, monkeypatch, two):
-    monkeypatch.setattr(negentropy, "MOST_IN_BLOCK", 300)
-    monkeypatch.setattr(negentropy, "FEWEST_IN_BLOCK", 1)
+    monkeypatch.setattr(negentropy, "MAX_IN_BLOCK", 300)
+    monkeypatch.setattr(negentropy, "MIN_IN_BLOCK", 1)
     monkeypatch.setattr(negentropy, "THREADED_DIMENSIONS", 2)
     rows, turn = rng.laplace(size=(3001, 4)), rng.standard_normal((4, 4))
     with team() as threads:
@@ -120,5 +125,5 @@ def test_a_rotation_in_threads_is_that_of_one(rng, monkeypatch, two):
 
 
 def test_sparse_rows_of_which_there_are_none():
-    with pytest.raises(ValueError, match="no rows came"):
-        blocks.column_summary(blocks.as_rows(sp.csr_matrix((0, 5)), "X"))
+    with raises(DataError, "no-rows"):
+        column_summary(as_rows(sp.csr_matrix((0, 5)), "X"))

@@ -7,6 +7,12 @@ The patterns of a foreground dataset that its background does not have::
 """
 
 from contrica._version import __version__
+from contrica.errors import (
+    DelicateDataWarning,
+    IdentifiabilityWarning,
+    ParameterWarning,
+    PatternWarning,
+)
 from contrica.estimators import (
     Background,
     ContrastiveICA,
@@ -17,8 +23,7 @@ from contrica.estimators import (
     ProbabilisticContrastivePCA,
     ProportionalContrastiveICA,
 )
-from contrica.files import load, save
-from contrica.validation import DelicateDataWarning, IdentifiabilityWarning, PatternWarning
+from contrica.models import load, save
 
 __all__ = [
     "Background",
@@ -27,6 +32,7 @@ __all__ = [
     "DelicateDataWarning",
     "GeneralizedContrastivePCA",
     "IdentifiabilityWarning",
+    "ParameterWarning",
     "PatternWarning",
     "PlainICA",
     "PlainPCA",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 import numbers
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn.metrics import silhouette_score
 
+from contrica.errors import ContricaError, DataError, ParameterError
 from contrica.estimators import (
     Background,
     ContrastiveICA,
@@ -24,23 +23,16 @@ from contrica.estimators import (
     PlainPCA,
     ProbabilisticContrastivePCA,
     ProportionalContrastiveICA,
-    ratio_name,
+    ranking_ratio,
 )
-from contrica.validation import (
-    DelicateDataWarning,
-    check_choice,
-    check_count,
-    check_dataset,
-    generator,
-    warn_user,
-)
+from contrica.labels import numbered_groups
+from contrica.validation import check_choice, check_count, check_dataset, generator
 
 __all__ = [
     "METHODS",
     "Comparison",
     "MethodResult",
     "compare_methods",
-    "read_labels",
 ]
 
 logger = logging.getLogger("contrica")
@@ -141,8 +133,9 @@ class MethodResult:
         Wall time of the fit.
     choice : str
         What the method chose by itself: ranks, α, scale.
-    warnings : tuple of str
-    error : str or None
+    warnings : tuple of Warning
+        Each text once.
+    error : Exception or None
     """
 
     key: str
@@ -154,15 +147,15 @@ class MethodResult:
     silhouette: float | None
     seconds: float
     choice: str
-    warnings: tuple[str, ...]
-    error: str | None
+    warnings: tuple[Warning, ...]
+    error: Exception | None
 
     @property
     def title(self) -> str:
         """Method, choice and numbers in three short lines; a silhouette is marked as using labels."""
         if self.contrast_ratio is None:
             return f"{self.name}\nfailed"
-        found = f"{ratio_name(self.model)} " + ", ".join(
+        found = f"{ranking_ratio(self.model)[0]} " + ", ".join(
             f"{ratio:.3g}" for ratio in self.contrast_ratio[:2]
         )
         if self.silhouette is not None:
@@ -225,7 +218,9 @@ class Comparison:
             ratios = [] if r.contrast_ratio is None else r.contrast_ratio.tolist()
             row = [r.key, *ratios, *[None] * (most - len(ratios))]
             row += [] if self.groups is None else [r.silhouette]
-            rows.append([*row, round(r.seconds, 3), r.choice, " | ".join(r.warnings), r.error])
+            remarks = " | ".join(" ".join(str(warning).split()) for warning in r.warnings)
+            error = None if r.error is None else str(r.error) or type(r.error).__name__
+            rows.append([*row, round(r.seconds, 3), r.choice, remarks, error])
         return columns, rows
 
 
@@ -287,22 +282,31 @@ def compare_methods(
     check_count("n_components", n_components)
     keys = _check_methods(methods)
     if background is None:
-        raise ValueError("background is None, but a comparison needs one. Pass the rows of one.")
+        raise DataError(
+            "no-background",
+            "`background` is None",
+            "a comparison needs one",
+            "Pass the rows of one.",
+            "background",
+        )
     if isinstance(background, Background):
         background = background.data
     check_dataset(X, "X")
     check_dataset(background, "background")
     _check_n_pcs(n_pcs, X)
     seed = _one_seed(random_state)
-    groups, names = (None, ()) if labels is None else _groups(labels, _shape(X)[0])
+    groups, names = (None, ()) if labels is None else numbered_groups(labels, _shape(X)[0])
     rows = None if groups is None else _silhouette_rows(groups, seed)
     results = []
     for i, key in enumerate(keys, start=1):
         logger.info("%s, method %d of %d", METHODS[key].name, i, len(keys))
         model = METHODS[key].build(n_components, n_pcs, seed)
         results.append(_run(key, model, X, background, groups, rows))
-    if all(result.error is not None for result in results):
-        raise ValueError(results[0].error)
+    errors = [result.error for result in results if result.error is not None]
+    if len(errors) == len(results):
+        _raise(errors[0])
+    for error in errors:
+        error.__traceback__ = None  # its frames have the data
     return Comparison(
         tuple(results),
         groups,
@@ -321,7 +325,8 @@ def _run(
     rows: np.ndarray | None,
 ) -> MethodResult:
     """Fit and score one method; what goes wrong, or is doubtful, becomes part of the result."""
-    ratio = scores = background_scores = silhouette = error = None
+    ratio = scores = background_scores = silhouette = None
+    error: Exception | None = None
     choice = ""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -330,19 +335,39 @@ def _run(
             model.fit(X, background=background)
             seconds = time.perf_counter() - start
             scores, background_scores = model.transform(X), model.transform(background)
-            ratio, choice = model.contrast_ratio_, METHODS[key].choice(model)
+            ratio, choice = ranking_ratio(model)[1], METHODS[key].choice(model)
             if groups is not None:
                 silhouette = float(silhouette_score(scores[rows], groups[rows]))
         except Exception as failure:  # whatever it is, the other methods go on
             seconds = time.perf_counter() - start
             ratio = scores = background_scores = model = None
-            error = str(failure) or type(failure).__name__
+            error = failure
     return MethodResult(
         *(key, METHODS[key].name, model, ratio, scores, background_scores, silhouette, seconds),
         choice,
-        tuple(dict.fromkeys(" ".join(str(w.message).split()) for w in caught)),
+        _by_text(w.message for w in caught),
         error,
     )
+
+
+def _text(failure: Exception) -> str:
+    return str(failure) or type(failure).__name__
+
+
+def _raise(failure: Exception) -> NoReturn:
+    """What every method failed of."""
+    if isinstance(failure, ContricaError):
+        raise failure
+    raise DataError(
+        "all-failed",
+        f"no method could be fitted, the first because of this: {_text(failure).rstrip('.')}",
+        remedy="Check both datasets.",
+    ) from failure
+
+
+def _by_text(messages: Iterable[Any]) -> tuple[Warning, ...]:
+    """The warnings, each text once."""
+    return tuple({str(message): message for message in messages}.values())
 
 
 def _check_methods(methods: Sequence[str] | None) -> list[str]:
@@ -350,7 +375,12 @@ def _check_methods(methods: Sequence[str] | None) -> list[str]:
         return list(METHODS)
     keys = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
     if not keys:
-        raise ValueError(f"methods is empty. Name some of {', '.join(METHODS)}, or leave it out.")
+        raise ParameterError(
+            "empty",
+            "`methods` is empty",
+            remedy=f"Name some of {', '.join(METHODS)}, or leave it out.",
+            parameter="methods",
+        )
     for key in keys:
         check_choice("methods", key, tuple(METHODS))
     return keys
@@ -365,9 +395,11 @@ def _check_n_pcs(n_pcs: object, X: Any) -> None:
         return
     count, shape = check_count("n_pcs", n_pcs, least=2), _shape(X)
     if len(shape) == 2 and count > shape[1]:
-        raise ValueError(
-            f"n_pcs={count} is more than the {shape[1]} variables there are. Lower it, or use "
-            '"auto" for the paper\'s rule.'
+        raise ParameterError(
+            "too-large",
+            f"`n_pcs={count}` is more than the {shape[1]} variables there are",
+            remedy="Lower it, or use `n_pcs=auto` for the paper's rule.",
+            parameter="n_pcs",
         )
 
 
@@ -383,50 +415,6 @@ def _one_seed(random_state: Any) -> int:
     return int(rng.integers(2**31))
 
 
-# --- labels ---
-
-
-def _is_missing(label: object) -> bool:
-    if isinstance(label, str):
-        return label.strip() == ""
-    return label is None or str(label) in ("nan", "NaT", "<NA>")
-
-
-def _groups(labels: Any, n_rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Number of each row's group, -1 where it has none, and the names of the groups."""
-    values = np.asarray(labels, dtype=object)
-    if values.shape != (n_rows,):
-        raise ValueError(
-            f"labels have shape {values.shape}, but there are {n_rows} foreground rows. Give one "
-            "label per row, in the same order."
-        )
-    texts = ["" if _is_missing(value) else str(value).strip() for value in values]
-    texts = ["" if text in _NO_LABEL else text for text in texts]
-    names = _ordered(set(texts) - {""})
-    unlabelled = texts.count("")
-    if not 2 <= len(names) < n_rows - unlabelled:
-        raise ValueError(
-            f"labels name {len(names)} group(s) among {n_rows - unlabelled} labelled rows, but a "
-            "silhouette needs at least two groups, and fewer groups than rows. Leave the labels out, "
-            "or give others."
-        )
-    if unlabelled:
-        warn_user(
-            f"{unlabelled} of {n_rows} rows have no label: they are fitted like all others, but stay "
-            "out of the silhouette.",
-            DelicateDataWarning,
-        )
-    number = {name: i for i, name in enumerate(names)} | {"": -1}
-    return np.array([number[text] for text in texts]), tuple(names)
-
-
-def _ordered(names: set[str]) -> list[str]:
-    try:
-        return sorted(names, key=float)
-    except ValueError:
-        return sorted(names)
-
-
 def _silhouette_rows(groups: np.ndarray, seed: int) -> np.ndarray:
     """Labelled rows, or a sample of them where all pairwise distances would take too long."""
     rows = np.flatnonzero(groups >= 0)
@@ -434,113 +422,11 @@ def _silhouette_rows(groups: np.ndarray, seed: int) -> np.ndarray:
         return rows
     rows = np.sort(generator(seed).choice(rows, SILHOUETTE_ROWS, replace=False))
     if not 2 <= np.unique(groups[rows]).size < rows.size:
-        raise ValueError(
+        raise DataError(
+            "groups",
             f"a sample of {SILHOUETTE_ROWS} labelled rows, which silhouettes of so many rows are "
-            "computed on, does not hold two groups and fewer groups than rows. Leave the labels "
-            "out, or merge groups."
+            "computed on, does not have two groups and fewer groups than rows",
+            remedy="Leave the labels out, or merge groups.",
+            parameter="labels",
         )
     return rows
-
-
-_LABEL_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-_NO_LABEL = ("", "NA", "NaN", "nan")
-
-
-def read_labels(path: str | Path, n_rows: int, row_names: np.ndarray | None = None) -> np.ndarray:
-    """Read one label per foreground row from a csv, tsv or txt file.
-
-    The file holds a column of labels, after an optional column of row names. One line more than
-    there are rows means that the first is a heading. Empty cells, ``NA`` and ``NaN`` are rows
-    without a label.
-
-    Parameters
-    ----------
-    path : path
-    n_rows : int
-        Rows of the foreground.
-    row_names : ndarray of shape (n_rows,), optional
-        Names of those rows, compared with those in the file where both have them.
-
-    Returns
-    -------
-    ndarray of str of shape (n_rows,)
-        Empty where a row has no label.
-    """
-    path = Path(path)
-    records = _label_records(path, n_rows)
-    width = len(records[-1])
-    if len(records) == n_rows + 1 and len(records[0]) in (width, width - 1):
-        records = records[1:]
-    uneven = [i for i, record in enumerate(records) if len(record) != width]
-    if uneven or width > 2:
-        cells = len(records[uneven[0]]) if uneven else width
-        raise ValueError(
-            f"{path}: a row has {cells} cells, but one column of labels is needed, with at most one "
-            "column of row names before it, in all rows. Keep those only."
-        )
-    if len(records) != n_rows:
-        raise ValueError(
-            f"{path} has {len(records)} labels for {n_rows} foreground rows. Give one per row, in "
-            "the same order; a heading may come first."
-        )
-    if width == 2:
-        _compare_row_names(path, [record[0].strip() for record in records], row_names)
-    labels = np.array([record[-1].strip() for record in records])
-    _warn_of_heading(path, labels)
-    return np.where(np.isin(labels, _NO_LABEL), "", labels)
-
-
-def _label_records(path: Path, n_rows: int) -> list[list[str]]:
-    kind = path.suffix.lower()
-    if kind not in _LABEL_DELIMITERS:
-        raise ValueError(f"{path} is of unknown type {kind or '(none)'!r}. Use csv, tsv or txt.")
-    if not path.is_file():
-        what = "is a folder, not a file" if path.is_dir() else "does not exist"
-        raise FileNotFoundError(f"{path} {what}. Check the path.")
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as lines:
-            reader = csv.reader(lines, delimiter=_LABEL_DELIMITERS[kind])
-            records = [record or [""] for record in reader]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} is not a text file in UTF-8. Save it as csv in UTF-8.") from error
-    if not any(record != [""] for record in records):
-        raise ValueError(f"{path} is empty. It needs one label per foreground row.")
-    if max(len(record) for record in records) > 1:
-        # beside row names an empty line is no row; in a single column it is a row without a label
-        return [record for record in records if record != [""]]
-    return _without_blank_end(records, n_rows)
-
-
-def _without_blank_end(records: list[list[str]], n_rows: int) -> list[list[str]]:
-    """Drop empty lines at the end that are more than there are rows, with or without a heading."""
-    while len(records) > n_rows + 1 and records[-1] == [""]:
-        records = records[:-1]
-    heading = records[0] not in records[1:]
-    if len(records) == n_rows + 1 and records[-1] == [""] and not heading:
-        return records[:-1]
-    return records
-
-
-def _compare_row_names(path: Path, names: list[str], row_names: np.ndarray | None) -> None:
-    if row_names is None:
-        warn_user(
-            f"{path} has row names but the foreground has none, so their order could not be compared.",
-            DelicateDataWarning,
-        )
-        return
-    for i, (name, other) in enumerate(zip(names, row_names, strict=True), start=1):
-        if name != str(other).strip():
-            raise ValueError(
-                f"{path}: row {i} is called {name!r}, but {str(other)!r} in the foreground. Bring the "
-                "labels into the order of the foreground's rows."
-            )
-
-
-def _warn_of_heading(path: Path, labels: np.ndarray) -> None:
-    """A first label that no other row has may be a heading, and then one label is missing."""
-    if len(labels) > 2 and not np.isin(labels[0], labels[1:]):
-        warn_user(
-            f"the first label of {path}, {str(labels[0])!r}, occurs once only. If it is a heading, "
-            "one label is missing.",
-            DelicateDataWarning,
-        )

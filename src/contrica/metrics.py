@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from contrica.errors import DataError
 from contrica.validation import check_choice, check_patterns
 
 __all__ = [
@@ -78,10 +79,13 @@ def match_patterns(estimated: np.ndarray, true: np.ndarray, method: str = "optim
     check_choice("method", method, ("optimal", "greedy"))
     found, truth = check_patterns(estimated, "estimated"), check_patterns(true, "true")
     if found.shape[0] != truth.shape[0] or found.shape[1] < truth.shape[1]:
-        raise ValueError(
+        raise DataError(
+            "shape",
             f"estimated patterns of shape {found.shape} cannot be matched with true ones of shape "
-            f"{truth.shape}. Patterns are columns; there must be as many variables, and at least "
-            "as many estimated patterns as true ones."
+            f"{truth.shape}",
+            "there must be as many variables, and at least as many estimated patterns as true ones",
+            "Patterns are columns: transpose them if they are swapped.",
+            "estimated",
         )
     cosines = found.T @ truth
     if method == "optimal":

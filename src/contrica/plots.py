@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from contrica.errors import PackageMissingError
+from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.ranks import Ranks, Scree
 
 __all__ = ["images", "loadings", "scatter", "scree", "small_multiples"]
@@ -14,7 +16,7 @@ __all__ = ["images", "loadings", "scatter", "scree", "small_multiples"]
 # Colours that stay apart for colour-blind readers (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # Groups in one legend.
-MOST_SHOWN = 24
+MAX_SHOWN = 24
 
 
 def new_figure(**size: Any) -> Any:
@@ -22,7 +24,11 @@ def new_figure(**size: Any) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'contrica[plots]'") from error
+        raise PackageMissingError(
+            "package-missing",
+            "plots need matplotlib",
+            remedy="Install it: pip install 'contrica[plots]'.",
+        ) from error
     # not by pyplot, so that no global state is touched
     return Figure(layout="constrained", **size)
 
@@ -31,13 +37,17 @@ def _axes(ax: Any, **size: Any) -> Any:
     return new_figure(**size).subplots() if ax is None else ax
 
 
-def scree(values: Scree, ranks: Ranks | None = None, ax: Any = None) -> Any:
-    """Magnitudes of the eigenvalues of both flattened cumulants, with the chosen ranks marked.
+def scree(values: Scree | ContrastScree, ranks: Ranks | None = None, ax: Any = None) -> Any:
+    """What the ranks were chosen by, with the chosen ones marked.
+
+    Magnitudes of the eigenvalues of both flattened cumulants; or, of a contrast subspace, the contrast
+    ratios of all directions, and two and four standard deviations above the mean of their permutation
+    null.
 
     Parameters
     ----------
-    values : Scree
-        From `contrica.solvers.ranks.scree`.
+    values : Scree or ContrastScree
+        ``scree_`` of a fitted model, or from `contrica.solvers.scree`.
     ranks : Ranks, optional
         Marked at r and r + ℓ.
     ax : matplotlib Axes, optional
@@ -47,6 +57,8 @@ def scree(values: Scree, ranks: Ranks | None = None, ax: Any = None) -> Any:
     matplotlib Axes
     """
     ax = _axes(ax, figsize=(6, 4))
+    if isinstance(values, ContrastScree):
+        return _contrast_scree(values, ax)
     curves = [("foreground", values.foreground, COLOURS[1])]
     if values.background is not None:
         curves.append(("background", values.background, COLOURS[0]))
@@ -64,6 +76,24 @@ def scree(values: Scree, ranks: Ranks | None = None, ax: Any = None) -> Any:
         ax.set_yscale("log")
     ax.set_xlabel("eigenvalue of the flattened fourth cumulant")
     ax.set_ylabel("magnitude")
+    ax.legend()
+    return ax
+
+
+def _contrast_scree(values: ContrastScree, ax: Any) -> Any:
+    order = np.arange(1, values.ratios.size + 1)
+    ax.plot(order, values.ratios, ".-", color=COLOURS[1], label="contrast ratio")
+    if np.isfinite(values.null_mean):
+        low, high = (values.null_mean + z * values.null_deviation for z in (2, 4))
+        ax.axhspan(
+            low, high, color=COLOURS[0], alpha=0.3, lw=0, label="permutation null, 2 to 4 sd"
+        )
+        ax.axhline(values.null_mean, color=COLOURS[0], ls=":", label="permutation null, mean")
+    ax.axvline(values.chosen + 0.5, color=COLOURS[1], ls="--", label=f"l = {values.chosen}")
+    if (values.ratios > 0).all():
+        ax.set_yscale("log")
+    ax.set_xlabel("direction")
+    ax.set_ylabel("foreground over background variance")
     ax.legend()
     return ax
 
@@ -269,8 +299,8 @@ def _common_legend(figure: Any, axes: Sequence[Any]) -> None:
     handles, shown = next(
         (found for found in (ax.get_legend_handles_labels() for ax in axes) if found[0]), ([], [])
     )
-    if len(handles) > MOST_SHOWN:
-        handles, shown = handles[:MOST_SHOWN], [*shown[: MOST_SHOWN - 1], "… and more"]
+    if len(handles) > MAX_SHOWN:
+        handles, shown = handles[:MAX_SHOWN], [*shown[: MAX_SHOWN - 1], "… and more"]
     if handles:
         figure.legend(
             *(handles, shown),

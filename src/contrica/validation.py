@@ -1,24 +1,17 @@
-"""Every check of user input, every error text and every warning class; knows no other module.
-
-Messages say what came, what is needed and what to do about it.
-"""
+"""Checks of parameters and of arrays, and what is said where they fail."""
 
 from __future__ import annotations
 
 import numbers
-import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
+from contrica.errors import DataError, DelicateDataWarning, FeaturesError, ParameterError, warn
+
 __all__ = [
-    "DelicateDataWarning",
-    "IdentifiabilityWarning",
-    "PatternWarning",
     "check_choice",
     "check_count",
     "check_covariance_rank",
@@ -31,36 +24,13 @@ __all__ = [
     "check_same_features",
     "check_scale",
     "check_scores",
+    "check_seed",
     "check_symmetric_tensor",
     "check_variation",
     "check_width",
     "generator",
     "warn_delicate",
-    "warn_user",
 ]
-
-
-class IdentifiabilityWarning(UserWarning):
-    """The ranks asked for exceed what the paper's statements guarantee to be unique."""
-
-
-class PatternWarning(UserWarning):
-    """Patterns were found, but some are doubtful: tied, floored, fewer than asked or weak."""
-
-
-class DelicateDataWarning(UserWarning):
-    """The data can be fitted, but something about them limits what the fit can say."""
-
-
-def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the caller's own code, however deep in the library the doubt arose."""
-    package = str(Path(__file__).parent)
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and (
-        frame.f_code.co_filename.startswith(package) or "sklearn" in frame.f_code.co_filename
-    ):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
 
 
 def _listing(names: Iterable[Any], most: int = 5) -> str:
@@ -69,54 +39,93 @@ def _listing(names: Iterable[Any], most: int = 5) -> str:
     return ", ".join(names[:most]) + more
 
 
-def generator(random_state: object) -> np.random.Generator:
+def _quoted(name: str) -> str:
+    """The name of a dataset, between backquotes where it is a parameter's and not a file's."""
+    return f"`{name}`" if name.isidentifier() else name
+
+
+def check_seed(random_state: object) -> None:
+    """Refuse what `generator` cannot use; nothing is drawn from it."""
+    known = (np.random.Generator, np.random.RandomState)
+    whole = isinstance(random_state, numbers.Integral) and int(random_state) >= 0
+    if not (random_state is None or whole or isinstance(random_state, known)):
+        raise ParameterError(
+            "bad-seed",
+            f"`random_state={random_state!r}` cannot seed a generator",
+            remedy="Give a whole number that is not negative, a numpy Generator or RandomState, or None.",
+            parameter="random_state",
+        )
+
+
+def generator(random_state: Any) -> np.random.Generator:
     """Turn an estimator's ``random_state`` into the generator that everything below it uses."""
+    check_seed(random_state)
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
-    if random_state is None:
-        return np.random.default_rng()
-    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
-        return np.random.default_rng(int(random_state))
-    raise ValueError(
-        f"random_state={random_state!r} cannot seed a generator. Give a whole number that is not "
-        "negative, a numpy Generator or RandomState, or None."
-    )
+    return np.random.default_rng(None if random_state is None else int(random_state))
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is not one of the named choices."""
     if not (isinstance(value, str) and value in choices):
         options = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name}={value!r} is not known. Choose one of {options}.")
+        came = value if isinstance(value, str) else repr(value)
+        raise ParameterError(
+            "unknown-choice",
+            f"`{name}={came}` is not known",
+            remedy=f"Choose one of {options}.",
+            parameter=name,
+        )
 
 
 def check_count(name: str, value: object, *, least: int = 1) -> int:
     """A whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ValueError(
-            f"{name} must be a whole number of at least {least}, but {value!r} was given."
+        raise ParameterError(
+            "not-a-count",
+            f"`{name}` is {value!r}",
+            f"must be a whole number of at least {least}",
+            parameter=name,
         )
     if value < least:
-        raise ValueError(f"{name}={value} is too small. It must be at least {least}.")
+        raise ParameterError(
+            "too-small",
+            f"`{name}={value}` is too small",
+            remedy=f"It must be at least {least}.",
+            parameter=name,
+        )
     return int(value)
 
 
 def check_scale(name: str, value: object) -> float:
     """A positive finite number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"{name} must be a positive number, but {value!r} was given.")
+        raise ParameterError(
+            "not-a-number", f"`{name}` is {value!r}", "must be a positive number", parameter=name
+        )
     number = float(value)
     if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name}={value} is out of range. It must be positive and finite.")
+        raise ParameterError(
+            "out-of-range",
+            f"`{name}={value}` is out of range",
+            remedy="It must be positive and finite.",
+            parameter=name,
+        )
     return number
 
 
-def check_n_rows(n: int, least: int, what: str, *, hint: str = "add rows") -> None:
+def check_n_rows(n: int, least: int, what: str, *, hint: str = "Add rows") -> None:
     """Refuse fewer rows than an estimate is defined for."""
     if n < least:
-        raise ValueError(f"{what} needs at least {least} rows, but {n} came; {hint}.")
+        raise DataError(
+            "too-few-rows",
+            f"there are {n} rows",
+            f"{_quoted(what)} needs at least {least} rows",
+            f"{hint}.",
+            what,
+        )
 
 
 def check_rank(rank: object, n_features: int, name: str = "rank") -> int:
@@ -124,10 +133,12 @@ def check_rank(rank: object, n_features: int, name: str = "rank") -> int:
     count = check_count(name, rank)
     most = n_features * (n_features + 1) // 2
     if count > most:
-        raise ValueError(
-            f"{name}={count} is too large: with {n_features} variables the flattened cumulant has "
-            f"rank at most p(p+1)/2 = {most}. Lower {name}, or keep more principal components "
-            "(n_pcs)."
+        raise ParameterError(
+            "rank-too-large",
+            f"`{name}={count}` is too large: with {n_features} variables the flattened cumulant has "
+            f"rank at most p(p+1)/2 = {most}",
+            remedy=f"Lower `{name}`, or keep more principal components (`n_pcs`).",
+            parameter=name,
         )
     return count
 
@@ -142,9 +153,12 @@ def check_matrix(X: object, name: str, *, n_features: int | None = None) -> np.n
 def check_width(width: int, n_features: int | None, name: str) -> None:
     """As many variables as are expected, where a number is."""
     if n_features is not None and width != n_features:
-        raise ValueError(
-            f"{name} has {width} variables, but {n_features} are expected. "
-            "All rows must measure the same variables in the same order."
+        raise FeaturesError(
+            "width",
+            f"{_quoted(name)} has {width} variables",
+            f"{n_features} are expected",
+            "All rows must measure the same variables in the same order.",
+            name,
         )
 
 
@@ -152,20 +166,28 @@ def check_dataset(data: Any, name: str) -> None:
     """Refuse what no conversion to numbers should be tried on, by the dataset's name."""
     kind = getattr(getattr(data, "dtype", None), "kind", "f")
     if kind == "c":
-        raise ValueError(
-            f"Complex data not supported: {name} holds complex numbers. Pass real ones, such as "
-            "their real parts or magnitudes."
+        raise DataError(
+            "complex",
+            f"Complex data not supported: {_quoted(name)} holds complex numbers",
+            remedy="Pass real ones, such as their real parts or magnitudes.",
+            parameter=name,
         )
     if kind in "USM":
-        raise ValueError(
-            f"{name} holds text or dates (dtype {data.dtype}), but numbers are needed. Convert it "
-            "first, or drop the columns that are no measurements."
+        raise DataError(
+            "not-numbers",
+            f"{_quoted(name)} holds text or dates (dtype {data.dtype})",
+            "numbers are needed",
+            "Convert it first, or drop the columns that are not measurements.",
+            name,
         )
     shape = getattr(data, "shape", None)
     if shape is not None and len(shape) == 2 and shape[0] == 1 and shape[1] > 0:
-        raise ValueError(
-            f"{name} has 1 sample(s), but at least 2 rows are needed to see any variation. Rows are "
-            "samples and columns are variables: transpose it if they are swapped."
+        raise DataError(
+            "too-few-rows",
+            f"{_quoted(name)} has 1 sample(s)",
+            "at least 2 rows are needed to see any variation",
+            "Rows are samples and columns are variables: transpose it if they are swapped.",
+            name,
         )
 
 
@@ -173,14 +195,17 @@ def check_symmetric_tensor(tensor: object) -> np.ndarray:
     """A ``p × p × p × p`` array that no permutation of its indices changes."""
     array = np.asarray(tensor)
     if array.ndim != 4 or len(set(array.shape)) != 1:
-        raise ValueError(
-            f"an array of shape {array.shape} came, but a symmetric order-4 tensor has shape "
-            "(p, p, p, p)."
+        raise DataError(
+            "tensor-shape",
+            f"the array has shape {array.shape}",
+            "a symmetric order-4 tensor has shape (p, p, p, p)",
         )
     if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-        raise ValueError(
-            f"the tensor must hold finite real numbers, but its dtype is {array.dtype}"
-            f"{'' if array.dtype.kind not in 'fiu' else ' and it holds NaN or infinity'}."
+        holds = "" if array.dtype.kind not in "fiu" else " and it holds NaN or infinity"
+        raise DataError(
+            "tensor-values",
+            f"the dtype of the tensor is {array.dtype}{holds}",
+            "must hold finite real numbers",
         )
     array = array.astype(float)
     size = np.abs(array).max(initial=0.0)
@@ -188,9 +213,11 @@ def check_symmetric_tensor(tensor: object) -> np.ndarray:
     for axes in ((1, 0, 2, 3), (1, 2, 3, 0)):
         gap = np.abs(array - array.transpose(axes)).max(initial=0.0)
         if gap > 1e-8 * size:
-            raise ValueError(
+            raise DataError(
+                "tensor-symmetry",
                 f"the tensor is not symmetric: permuting its indices by {axes} changes entries by "
-                f"up to {gap:.2g}. Average it over all 24 permutations of the indices first."
+                f"up to {gap:.2g}",
+                remedy="Average it over all 24 permutations of the indices first.",
             )
     return array
 
@@ -200,9 +227,11 @@ def check_patterns(vectors: object, name: str) -> np.ndarray:
     array = check_array(vectors, dtype=np.float64, input_name=name)
     norms = np.linalg.norm(array, axis=0)
     if (norms == 0).any():
-        raise ValueError(
-            f"column {int(np.flatnonzero(norms == 0)[0])} of {name} is zero. "
-            "Patterns are the columns; leave empty ones out."
+        raise DataError(
+            "zero-pattern",
+            f"column {int(np.flatnonzero(norms == 0)[0])} of {name} is zero",
+            remedy="Patterns are the columns; leave empty ones out.",
+            parameter=name,
         )
     return array / norms
 
@@ -219,32 +248,42 @@ def check_same_features(
     """Two datasets, or a model and a dataset, are over the same variables in the same order."""
     if names is None or other_names is None:
         if n_features != n_other:
-            raise ValueError(
-                f"{other} has {n_other} features but {name} has {n_features}. "
-                "Both must measure the same variables in the same order; keep the common ones."
+            raise FeaturesError(
+                "width",
+                f"{other} has {n_other} features but {name} has {n_features}",
+                remedy="Both must measure the same variables in the same order; keep the common ones.",
+                parameter=other,
             )
         given = other_names if names is None else names
         if given is not None and isinstance(given[0], str):
             named, bare = (name, other) if other_names is None else (other, name)
-            warn_user(
-                f"{named} has feature names but {bare} has none, so their order could not be "
-                "compared. Pass both with names, or both without.",
-                DelicateDataWarning,
+            warn(
+                DelicateDataWarning(
+                    "names-missing",
+                    f"{named} has feature names but {bare} has none, so their order could not be "
+                    "compared",
+                    remedy="Pass both with names, or both without.",
+                    parameter=bare,
+                )
             )
         return
     if list(names) == list(other_names):
         return
     if set(names) == set(other_names) and n_features == n_other:
-        raise ValueError(
-            f"{other} has the features of {name} in another order. Reorder its columns, e.g. "
-            "background = background[X.columns] for data frames."
+        raise FeaturesError(
+            "order",
+            f"{other} has the features of {name} in another order",
+            remedy="Reorder its columns to match.",
+            parameter=other,
         )
     absent = [str(label) for label in names if label not in set(other_names)]
     extra = [str(label) for label in other_names if label not in set(names)]
-    raise ValueError(
+    raise FeaturesError(
+        "names",
         f"{other} and {name} have different features: missing from {other}: "
-        f"{_listing(absent) or 'none'}; only in {other}: {_listing(extra) or 'none'}. "
-        "Keep the common ones, in one order."
+        f"{_listing(absent) or 'none'}; only in {other}: {_listing(extra) or 'none'}",
+        remedy="Keep the common ones, in one order.",
+        parameter=other,
     )
 
 
@@ -255,15 +294,21 @@ def check_variation(summaries: Mapping[str, Any]) -> None:
     every variable.
     """
     if not (summaries["X"].high - summaries["X"].low).any():
-        raise ValueError(
-            "X does not vary: all its rows are equal. There is no pattern to be found."
+        raise DataError(
+            "constant",
+            "`X` does not vary: all its rows are equal",
+            remedy="There is no pattern to be found.",
+            parameter="X",
         )
     for name, part in summaries.items():
         reach = float((part.high - part.low).max())
         if reach > 0 and not 1e-30 < reach < 1e30:
-            raise ValueError(
-                f"{name} varies over {reach:.0e}, and fourth cumulants of such numbers leave the range "
-                "of floating point. Divide both datasets by one common factor of that size."
+            raise DataError(
+                "range",
+                f"{_quoted(name)} varies over {reach:.0e}, and fourth cumulants of such numbers leave "
+                "the range of floating point",
+                remedy="Divide both datasets by one common factor of that size.",
+                parameter=name,
             )
 
 
@@ -271,9 +316,12 @@ def check_finite(summary: Any, name: str) -> None:
     """Refuse NaN and infinity, which show in the least and the largest values, by the variable."""
     bad = ~(np.isfinite(summary.low) & np.isfinite(summary.high))
     if bad.any():
-        raise ValueError(
-            f"{name} contains NaN or infinity, in {bad.sum()} variable(s), the first of which is column "
-            f"{int(np.flatnonzero(bad)[0])}. Fill missing values in, or leave those rows out."
+        raise DataError(
+            "not-finite",
+            f"{_quoted(name)} contains NaN or infinity, in {bad.sum()} variable(s), the first of which "
+            f"is column {int(np.flatnonzero(bad)[0])}",
+            remedy="Fill missing values in, or leave those rows out.",
+            parameter=name,
         )
 
 
@@ -284,15 +332,17 @@ def warn_delicate(X: Any, background: Any, names: np.ndarray | None) -> None:
     still = X.high == X.low
     if still.any():
         _delicate(
-            f"{still.sum()} variable(s) are constant in X ({_listing(labels[still])}): they carry "
-            "no foreground pattern."
+            "constant-variables",
+            f"{still.sum()} variable(s) are constant in `X` ({_listing(labels[still])}): they carry "
+            "no foreground pattern",
         )
     if background is not None:
         silent = (background.high == background.low) & ~still
         if silent.any():
             _delicate(
-                f"{silent.sum()} variable(s) vary in X but not in the background "
-                f"({_listing(labels[silent])}): patterns on them have an unbounded contrast ratio."
+                "constant-in-background",
+                f"{silent.sum()} variable(s) vary in `X` but not in the background "
+                f"({_listing(labels[silent])}): patterns on them have an unbounded contrast ratio",
             )
     for name, rows in (
         ("X", n),
@@ -300,8 +350,9 @@ def warn_delicate(X: Any, background: Any, names: np.ndarray | None) -> None:
     ):
         if rows <= p:
             _delicate(
-                f"{name} has {rows} rows for {p} variables: patterns follow so few rows closely. "
-                "More rows, or fewer principal components (n_pcs), make the fit steadier."
+                "few-rows",
+                f"`{name}` has {rows} rows for {p} variables: patterns follow so few rows closely",
+                "More rows, or fewer principal components (`n_pcs`), make the fit steadier.",
             )
 
 
@@ -309,9 +360,11 @@ def check_scores(scores: np.ndarray) -> None:
     """Refuse rows without scores, of which not all entries were numbers."""
     bad = ~np.isfinite(scores).all(axis=1)
     if bad.any():
-        raise ValueError(
-            f"X contains NaN or infinity, first in row {int(bad.argmax())}. Fill missing values in, or "
-            "leave such rows out."
+        raise DataError(
+            "not-finite",
+            f"`X` contains NaN or infinity, first in row {int(bad.argmax())}",
+            remedy="Fill missing values in, or leave such rows out.",
+            parameter="X",
         )
 
 
@@ -324,11 +377,12 @@ def check_covariance_rank(
     rank = int(np.sum(eigenvalues > floor))
     if rank < min(p - n_explained, n_rows - 1):
         _delicate(
+            "singular-covariance",
             f"the {name} covariance has rank {rank} in {p} dimensions: there are directions in "
             f"which the {name} does not vary at all, and patterns along them have an unbounded "
-            "contrast ratio."
+            "contrast ratio",
         )
 
 
-def _delicate(message: str) -> None:
-    warn_user(message, DelicateDataWarning)
+def _delicate(code: str, got: str, remedy: str = "") -> None:
+    warn(DelicateDataWarning(code, got, remedy=remedy))

@@ -92,7 +92,12 @@ def test_four_clusters_are_found_at_two_hundred_samples():
     for seed in range(20):
         data = make_four_clusters(200, random_state=seed)
         model = ContrastiveICA(
-            2, n_background=3, n_foreground=2, deflation="least_squares", random_state=0
+            2,
+            n_background=3,
+            n_foreground=2,
+            solver="paper",
+            deflation="least_squares",
+            random_state=0,
         )
         found = model.fit_transform(data.foreground, background=data.background)
         scores.append(silhouette_score(found, data.labels))

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from contrica import PatternWarning
 from contrica.decompositions import htd, htd_error_bound
+from contrica.errors import PatternWarning
 from contrica.metrics import match_patterns
 from contrica.moments.operators import PackedTensor, RankOneSum
 from contrica.moments.symmetric import n_packed
+from tests.said import warns
 
 
 def test_example_with_two_variables():
@@ -36,8 +37,9 @@ def test_the_papers_own_design_ties_in_two_groups():
     """Exponential sources of scale 2 and 1.5 in turn: κ₄ = 6 θ⁴ takes two values, not distinct ones."""
     vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 5)))[0]
     weights = 6 * np.array([2, 1.5, 2, 1.5, 2]) ** 4
-    with pytest.warns(PatternWarning, match="1, 2, 3; 4, 5"):
+    with warns(PatternWarning, "tied") as said:
         htd(RankOneSum(weights, vectors), 5)
+    assert ": 1, 2, 3; 4, 5. " in str(said[0].message)
 
 
 def errors(epsilon, delta, seed, p=6, l=4):  # noqa: E741 - the paper's ℓ

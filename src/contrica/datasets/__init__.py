@@ -3,12 +3,11 @@
 from contrica.datasets._cells import load_kang, load_transplant, load_transplant_part, read_10x
 from contrica.datasets._digits_on_photos import load_digits_on_photos
 from contrica.datasets._expression import load_human_primate, make_human_primate
-from contrica.datasets._folder import MissingDataError, data_folder, fetch
+from contrica.datasets._folder import data_folder, fetch
 from contrica.datasets._real import load_corrupted_mnist, load_mouse_protein
 from contrica.datasets._synthetic import make_four_clusters, make_synthetic
 
 __all__ = [
-    "MissingDataError",
     "data_folder",
     "fetch",
     "load_corrupted_mnist",

@@ -10,8 +10,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from contrica.datasets._folder import UNREADABLE, MissingDataError, find_file
+from contrica.datasets._folder import UNREADABLE, find_file
 from contrica.datasets._real import standardised
+from contrica.errors import FileError, FileMissingError, ParameterError
 from contrica.validation import check_choice, check_count
 
 __all__ = ["load_kang", "load_transplant", "load_transplant_part", "read_10x"]
@@ -40,9 +41,9 @@ def read_10x(folder: str | Path) -> Bunch:
 
     Raises
     ------
-    MissingDataError
+    FileMissingError
         If one of the three files is not there.
-    ValueError
+    FileError
         If they do not fit together.
     """
     from scipy.io import mmread
@@ -55,7 +56,11 @@ def read_10x(folder: str | Path) -> Bunch:
     ]
     if len({path.parent for path in matrices}) > 1:
         places = ", ".join(str(path.parent.relative_to(folder)) for path in matrices)
-        raise ValueError(f"{folder} holds several count matrices ({places}). Leave one of them.")
+        raise FileError(
+            "several-matrices",
+            f"{folder} has several count matrices ({places})",
+            remedy="Leave one of them.",
+        )
     inner = matrices[0].parent if matrices else folder
     matrix, genes, barcodes = (
         _one_of(inner, names)
@@ -65,17 +70,25 @@ def read_10x(folder: str | Path) -> Bunch:
     try:
         counts = sparse.csr_array(mmread(matrix).T)
     except UNREADABLE as error:
-        raise ValueError(
-            f"{matrix} is not a matrix in Matrix Market format ({error}). Copy it anew."
+        raise FileError(
+            "unreadable",
+            f"{matrix} is not a matrix in Matrix Market format ({error})",
+            remedy="Copy it anew.",
         ) from error
     if counts.shape != (len(cells), len(gene_rows)):
-        raise ValueError(
-            f"{matrix} has {counts.shape[1]} genes and {counts.shape[0]} cells, but {genes.name} names "
-            f"{len(gene_rows)} genes and {barcodes.name} {len(cells)} cells. The three files must be "
-            "of one sample."
+        raise FileError(
+            "shape",
+            f"{matrix} has {counts.shape[1]} genes and {counts.shape[0]} cells",
+            f"{genes.name} names {len(gene_rows)} genes and {barcodes.name} {len(cells)} cells",
+            "The three files must be of one sample.",
         )
     if counts.data.size and not (np.isfinite(counts.data) & (counts.data >= 0)).all():
-        raise ValueError(f"{matrix} holds negative numbers or NaN; counts are needed.")
+        raise FileError(
+            "not-counts",
+            f"{matrix} contains negative numbers or NaN",
+            "counts are needed",
+            "Copy it anew, or undo what was done to the counts.",
+        )
     return Bunch(
         counts=counts,
         gene_ids=np.array([row[0] for row in gene_rows]),
@@ -89,9 +102,11 @@ def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
         for path in (folder / name, folder / f"{name}.gz"):
             if path.is_file():
                 return path
-    raise MissingDataError(
-        f"{' or '.join(names)} (or the same with .gz) is missing from {folder}: a sample in 10x "
-        "format has matrix.mtx, genes.tsv or features.tsv, and barcodes.tsv."
+    raise FileMissingError(
+        "data-missing",
+        f"{' or '.join(names)} (or the same with .gz) is missing from {folder}",
+        "a sample in 10x format has matrix.mtx, genes.tsv or features.tsv, and barcodes.tsv",
+        "Put all three there.",
     )
 
 
@@ -101,7 +116,9 @@ def _tsv(path: Path) -> list[list[str]]:
         with opener(path, "rt", encoding="utf-8", newline="") as file:
             return [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
     except (OSError, EOFError, ValueError) as error:
-        raise ValueError(f"{path} could not be read ({error}). Copy it anew.") from error
+        raise FileError(
+            "unreadable", f"{path} could not be read ({error})", remedy="Copy it anew."
+        ) from error
 
 
 def load_transplant(
@@ -142,10 +159,11 @@ def load_transplant(
     root = find_file(folder, "transplant", what=f"{what} ({places})", source=_TRANSPLANT)
     absent = [name for name in names if not (root / name).is_dir()]
     if absent:
-        raise MissingDataError(
-            f"{what}: of six samples {len(absent)} are missing. Put the folders {', '.join(absent)} "
-            f"into {root}, each with matrix.mtx, genes.tsv and barcodes.tsv. To be had from "
-            f"{_TRANSPLANT}."
+        raise FileMissingError(
+            "data-missing",
+            f"{what}: of six samples {len(absent)} are missing",
+            remedy=f"Put the folders {', '.join(absent)} into {root}, each with matrix.mtx, genes.tsv "
+            f"and barcodes.tsv. They are available from {_TRANSPLANT}.",
         )
     samples = {name: read_10x(root / name) for name in names}
     shared = _shared_genes(samples)
@@ -166,17 +184,21 @@ def _shared_genes(samples: dict[str, Bunch]) -> np.ndarray:
     """Identifiers that every sample has, in the order of the first."""
     for name, sample in samples.items():
         if len(set(sample.gene_ids)) < len(sample.gene_ids):
-            raise ValueError(
-                f"sample {name} names genes twice. The first column of genes.tsv must be unique."
+            raise FileError(
+                "duplicate-genes",
+                f"sample {name} names genes twice",
+                "the first column of genes.tsv must be unique",
+                "Copy the file anew, or make its names unique.",
             )
     first, *others = samples.values()
     shared = np.ones(len(first.gene_ids), dtype=bool)
     for other in others:
         shared &= np.isin(first.gene_ids, other.gene_ids)
     if not shared.any():
-        raise ValueError(
-            f"the samples {', '.join(samples)} share no gene. Their genes.tsv must be of one genome "
-            "(hg19 in the paper)."
+        raise FileError(
+            "no-shared-genes",
+            f"the samples {', '.join(samples)} share no gene",
+            remedy="Their genes.tsv must be of one genome (hg19 in the paper).",
         )
     return first.gene_ids[shared]
 
@@ -236,9 +258,12 @@ def _most_dispersed(values: sparse.csr_array, count: int) -> np.ndarray:
     mean = np.asarray(values.mean(axis=0)).ravel()
     expressed = int(np.sum(mean > 0))
     if expressed < count:
-        raise ValueError(
-            f"{count} genes are to be kept, but only {expressed} are expressed in any cell. Lower "
-            "n_genes, or check the files."
+        raise ParameterError(
+            "too-large",
+            f"{count} genes are to be kept",
+            f"only {expressed} are expressed in any cell",
+            "Lower `n_genes`, or check the files.",
+            "n_genes",
         )
     variance = np.asarray((values**2).mean(axis=0)).ravel() - mean**2
     dispersion = np.divide(variance, mean, out=np.full_like(mean, -1.0), where=mean > 0)
@@ -269,6 +294,7 @@ def load_transplant_part(folder: str | Path | None = None) -> Bunch:
         what="the part of the transplant data",
         source=f"{_TRANSPLANT}; the whole data work as well: see load_transplant",
     )
+    needs = "It needs arrays X, sample (aml027_pre, healthy1, healthy2) and gene_symbol."
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             values, sample = stored["X"].astype(float), stored["sample"]
@@ -276,16 +302,18 @@ def load_transplant_part(folder: str | Path | None = None) -> Bunch:
         foreground = np.isin(sample, ("aml027_pre", "healthy1"))
         background = sample == "healthy2"
         fore, back = values[foreground], values[background]
-        _check_sizes(path, fore, back, sample[foreground] == "aml027_pre")
+        leukaemia = sample[foreground] == "aml027_pre"
     except UNREADABLE as error:
-        raise ValueError(
-            f"{path} is not the part of the transplant data: {error}. It needs arrays X, sample "
-            "(aml027_pre, healthy1, healthy2) and gene_symbol."
+        raise FileError(
+            "content",
+            f"{path} is not the part of the transplant data: {error}",
+            remedy=needs,
         ) from error
+    _check_sizes(path, back, leukaemia, needs)
     return Bunch(
         foreground=standardised(fore),
         background=standardised(back),
-        labels=(sample[foreground] == "aml027_pre").astype(int),
+        labels=leukaemia.astype(int),
         label_names=["healthy", "leukaemia"],
         samples=sample[foreground],
         feature_names=names,
@@ -324,6 +352,10 @@ def load_kang(
         what="the file of stimulated blood cells",
         source="Gene Expression Omnibus, GSE96583, stored as compressed rows",
     )
+    needs = (
+        "It needs arrays data, indices, indptr, shape, gene, condition (ctrl, stim), donor and, with "
+        "`design=condition`, total_umi."
+    )
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             parts = (stored["data"].astype(float), stored["indices"], stored["indptr"])
@@ -333,12 +365,14 @@ def load_kang(
                 totals = stored["total_umi"].astype(float)
         chosen, single = np.isin(donor, STIMULATED_DONORS), donor != "DBL"
         others = ~chosen & single & (condition == "ctrl")
-        _check_sizes(path, counts[chosen], counts[others], condition[chosen] == "stim")
+        back, stimulated = counts[others], condition[chosen] == "stim"
     except UNREADABLE as error:
-        raise ValueError(
-            f"{path} does not hold the stimulated blood cells: {error}. It needs arrays data, indices, "
-            "indptr, shape, gene, condition (ctrl, stim), donor and, with design condition, total_umi."
+        raise FileError(
+            "content",
+            f"{path} does not contain the stimulated blood cells: {error}",
+            remedy=needs,
         ) from error
+    _check_sizes(path, back, stimulated, needs)
     if design == "condition":
         chosen, others = single & (condition == "stim"), single & (condition == "ctrl")
         found = _normalised(counts, totals, chosen, others, names, n_genes)
@@ -352,10 +386,13 @@ def load_kang(
     )
 
 
-def _check_sizes(path: Path, fore: np.ndarray, back: np.ndarray, label: np.ndarray) -> None:
+def _check_sizes(path: Path, back: np.ndarray, label: np.ndarray, needs: str) -> None:
     counts = (int(np.sum(~label)), int(np.sum(label)), back.shape[0])
-    if min(counts) < 4 or fore.shape[0] != label.size:
-        raise ValueError(
-            f"{counts[0]} and {counts[1]} foreground cells of the two labels and {counts[2]} background "
-            "cells were found, at least 4 of each are needed"
+    if min(counts) < 4:
+        raise FileError(
+            "too-few-rows",
+            f"{path} has {counts[0]} and {counts[1]} foreground cells of the two labels and {counts[2]} "
+            "background cells",
+            "at least 4 of each are needed",
+            needs,
         )

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.datasets import load_digits, load_sample_images
 from sklearn.utils import Bunch
 
+from contrica.errors import PackageMissingError, ParameterError
 from contrica.validation import check_choice, check_count, check_scale
 
 __all__ = ["load_digits_on_photos"]
@@ -63,14 +64,22 @@ def load_digits_on_photos(
         or digits[0] == digits[1]
         or not all(isinstance(digit, int | np.integer) and 0 <= digit <= 9 for digit in digits)
     ):
-        raise ValueError(f"digits={digits!r} must be two different ones of 0 to 9.")
+        raise ParameterError(
+            "out-of-range",
+            f"`digits` is {digits!r}",
+            "must be two different ones of 0 to 9",
+            parameter="digits",
+        )
     strength = check_scale("strength", strength)
     rng = np.random.default_rng(random_state)
     patches = np.concatenate([_patches(photo) for photo in _photos()])
     if 2 * n > len(patches):
-        raise ValueError(
-            f"n_samples={n} needs {2 * n} patches, but the two photographs hold {len(patches)}. "
-            f"Ask for at most {len(patches) // 2}."
+        raise ParameterError(
+            "too-large",
+            f"`n_samples={n}` needs {2 * n} patches",
+            f"the two photographs have {len(patches)}",
+            f"Ask for at most {len(patches) // 2}.",
+            "n_samples",
         )
     patches = patches[rng.permutation(len(patches))[: 2 * n]]
     ink = load_digits()
@@ -104,8 +113,10 @@ def _photos() -> list[np.ndarray]:
     try:
         photos = load_sample_images().images
     except ImportError as error:
-        raise ImportError(
-            "the demo photographs are JPEG files, which need Pillow: pip install 'contrica[cli]'"
+        raise PackageMissingError(
+            "package-missing",
+            "the demo photographs are JPEG files, which need Pillow",
+            remedy="Install it: pip install 'contrica[cli]'.",
         ) from error
     return [photo.mean(axis=2) / 255.0 for photo in photos]
 

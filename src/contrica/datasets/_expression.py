@@ -1,4 +1,4 @@
-"""Gene expression of human and other primates, and made data of the same design."""
+"""Gene expression of human and other primates, and simulated data of the same design."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from contrica.datasets._folder import find_file
+from contrica.errors import FileError
 from contrica.validation import check_count
 
 __all__ = ["load_human_primate", "make_human_primate"]
@@ -69,9 +70,12 @@ def load_human_primate(
     listed, chosen = _names(divergent), _names(conserved)
     strangers = [gene for gene in chosen if gene not in set(listed)]
     if strangers:
-        raise ValueError(
+        raise FileError(
+            "not-a-subset",
             f"{conserved} names {len(strangers)} genes that {divergent.name} does not, {strangers[0]!r} "
-            "first. The conserved genes must be a subset of the divergent ones."
+            "first",
+            "the conserved genes must be a subset of the divergent ones",
+            "Leave them out of the one list, or add them to the other.",
         )
     headers = {species: _header(path) for species, path in paths.items()}
     genes = [gene for gene in listed if all(gene in names for names in headers.values())]
@@ -97,7 +101,9 @@ def _text(path: Path) -> Iterator[TextIO]:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file
     except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
-        raise ValueError(f"{path} could not be read ({error}). Save it as csv in UTF-8.") from error
+        raise FileError(
+            "unreadable", f"{path} could not be read ({error})", remedy="Save it as csv in UTF-8."
+        ) from error
 
 
 def _names(path: Path) -> list[str]:
@@ -111,15 +117,20 @@ def _header(path: Path) -> list[str]:
         rows = csv.reader(file)
         first, second = next(rows, None), next(rows, None)
     if first is None or second is None:
-        raise ValueError(
-            f"{path} needs a header of gene names and a row per cell; it is too short."
+        raise FileError(
+            "too-short",
+            f"{path} has fewer than two rows",
+            "a header of gene names and a row per cell are needed",
+            "Save the table anew.",
         )
     # R leaves the heading of the cell names out
     names = ["", *first] if len(second) == len(first) + 1 else first
     if len(names) != len(second):
-        raise ValueError(
-            f"{path} has {len(first)} headings but {len(second)} values in its first row. Each gene "
-            "needs a heading."
+        raise FileError(
+            "headings",
+            f"{path} has {len(first)} headings and {len(second)} values in its first row",
+            "each gene needs a heading",
+            "Save the table anew.",
         )
     return [name.strip() for name in names]
 
@@ -128,10 +139,12 @@ def _check_genes(genes: list[str], conserved: list[str], listed: list[str]) -> N
     known = set(conserved)
     counts = (sum(gene in known for gene in genes), sum(gene not in known for gene in genes))
     if min(counts) < N_GENES:
-        raise ValueError(
+        raise FileError(
+            "too-few-genes",
             f"of {len(listed)} listed genes {counts[0]} conserved and {counts[1]} other ones are columns "
-            f"of all three files, but {N_GENES} of each are needed. Check that the lists and the headers "
-            "name genes in the same way."
+            "of all three files",
+            f"{N_GENES} of each are needed",
+            "Check that the lists and the headers name genes in the same way.",
         )
 
 
@@ -140,9 +153,12 @@ def _draw(path: Path, columns: list[int], n_cells: int, rng: np.random.Generator
     with _text(path) as file:
         available = sum(1 for line in file if line.strip()) - 1
     if available < n_cells:
-        raise ValueError(
-            f"{path} has {available} cells, but {n_cells} are needed. Supply more, or pass a smaller "
-            "n_cells."
+        raise FileError(
+            "too-few-rows",
+            f"{path} has {available} cells",
+            f"{n_cells} are needed",
+            "Supply more, or lower `n_cells`.",
+            "n_cells",
         )
     chosen = set(rng.choice(available, n_cells, replace=False).tolist())
     values = np.empty((n_cells, len(columns)), dtype=np.float32)
@@ -155,11 +171,17 @@ def _draw(path: Path, columns: list[int], n_cells: int, rng: np.random.Generator
                 values[i] = [float(row[k]) for k in columns]
             except (ValueError, IndexError) as error:
                 name = row[0] if row else ""
-                raise ValueError(
-                    f"{path}: the row that starts with {name!r} is no row of numbers ({error})."
+                raise FileError(
+                    "not-numbers",
+                    f"{path}: the row that starts with {name!r} is not a row of numbers ({error})",
+                    remedy="Fill or drop it first.",
                 ) from error
     if not np.isfinite(values).all():
-        raise ValueError(f"{path} has missing or infinite values. Fill or drop them first.")
+        raise FileError(
+            "not-finite",
+            f"{path} has missing or infinite values",
+            remedy="Fill or drop them first.",
+        )
     return values
 
 

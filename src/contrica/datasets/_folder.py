@@ -8,7 +8,9 @@ import zipfile
 import zlib
 from pathlib import Path
 
-__all__ = ["UNREADABLE", "MissingDataError", "data_folder", "fetch", "find_file"]
+from contrica.errors import FileError, FileMissingError, PackageMissingError
+
+__all__ = ["UNREADABLE", "data_folder", "fetch", "find_file"]
 
 # Public originals with a stable address: name, address, sha256.
 PUBLIC = {
@@ -26,10 +28,6 @@ UNREADABLE = (
 )
 
 
-class MissingDataError(FileNotFoundError):
-    """A dataset is not there; the message says which file to put where."""
-
-
 def data_folder(folder: str | Path | None = None) -> Path:
     """The folder of real datasets: the one given, or the one that CONTRICA_DATA names.
 
@@ -43,17 +41,24 @@ def data_folder(folder: str | Path | None = None) -> Path:
 
     Raises
     ------
-    MissingDataError
+    FileMissingError
         If neither is there.
     """
     named = folder if folder is not None else os.environ.get("CONTRICA_DATA")
     if not named:
-        raise MissingDataError(
-            "no folder of datasets is known. Pass --data FOLDER (in Python data=...), or set the "
-            "environment variable CONTRICA_DATA."
+        raise FileMissingError(
+            "no-data-folder",
+            "no folder of datasets is known",
+            remedy="Give its path as `data`, or set the environment variable CONTRICA_DATA.",
+            parameter="data",
         )
     if not Path(named).is_dir():
-        raise MissingDataError(f"the folder of datasets {named} does not exist. Check the path.")
+        raise FileMissingError(
+            "no-data-folder",
+            f"the folder of datasets {named} does not exist",
+            remedy="Check the path.",
+            parameter="data",
+        )
     return Path(named)
 
 
@@ -77,21 +82,25 @@ def find_file(folder: str | Path | None, *places: str, what: str, source: str) -
 
     Raises
     ------
-    MissingDataError
+    FileMissingError
         Naming the file to put, and where.
     """
     try:
         root = data_folder(folder)
-    except MissingDataError as error:
-        raise MissingDataError(
-            f"missing: {what}. {str(error)[0].upper()}{str(error)[1:]} In it, put "
-            f"{' or '.join(places)} ({source})."
+    except FileMissingError as error:
+        raise FileMissingError(
+            error.code,
+            f"missing: {what}, since {error.got}",
+            remedy=f"{error.remedy} In that folder, put {' or '.join(places)} ({source}).",
+            parameter=error.parameter,
         ) from None
     for place in places:
         if (root / place).exists():
             return root / place
-    raise MissingDataError(
-        f"missing: {what}. Put {' or '.join(places)} into {root}; to be had from {source}."
+    raise FileMissingError(
+        "data-missing",
+        f"missing: {what}",
+        remedy=f"Put {' or '.join(places)} into {root}; available from {source}.",
     )
 
 
@@ -108,18 +117,22 @@ def fetch(name: str) -> Path:
 
     Raises
     ------
-    ImportError
+    PackageMissingError
         Without pooch.
-    OSError
+    FileMissingError
         Without network; the message says which file to put where.
-    ValueError
-        If the file that came is not the one expected.
+    FileError
+        If the file that was downloaded is not the one expected.
     """
     address, checksum = PUBLIC[name]
     try:
         import pooch
     except ImportError as error:
-        raise ImportError("downloads need pooch: pip install 'contrica[data]'") from error
+        raise PackageMissingError(
+            "package-missing",
+            "downloads need pooch",
+            remedy="Install it: pip install 'contrica[data]'.",
+        ) from error
     cache = Path(os.environ.get("CONTRICA_CACHE") or pooch.os_cache("contrica"))
     pooch.get_logger().setLevel("WARNING")
     try:
@@ -127,13 +140,15 @@ def fetch(name: str) -> Path:
             address, known_hash=f"sha256:{checksum}", fname=name, path=cache, progressbar=False
         )
     except ValueError as error:
-        raise ValueError(
-            f"what came from {address} is not the file expected: its sha256 is not {checksum}. Try "
-            f"again later, or put the right {name} into {cache}."
+        raise FileError(
+            "checksum",
+            f"what was downloaded from {address} is not the file expected: its sha256 is not {checksum}",
+            remedy=f"Try again later, or put the right {name} into {cache}.",
         ) from error
     except OSError as error:  # requests' errors are
-        raise MissingDataError(
-            f"{address} could not be reached ({type(error).__name__}). Put {name} into {cache}, or "
-            "into the folder mnist of your data folder."
+        raise FileMissingError(
+            "data-missing",
+            f"{address} could not be reached ({type(error).__name__})",
+            remedy=f"Put {name} into {cache}, or into the folder mnist of your data folder.",
         ) from error
     return Path(found)

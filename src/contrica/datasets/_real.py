@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-from contrica.datasets._folder import UNREADABLE, MissingDataError, fetch, find_file
+from contrica.datasets._folder import UNREADABLE, fetch, find_file
+from contrica.errors import FileError, FileMissingError, PackageMissingError, ParameterError
 from contrica.validation import check_choice
 
 __all__ = ["load_corrupted_mnist", "load_mouse_protein"]
@@ -54,16 +55,21 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
             for name in ("Behavior", "Treatment", "Genotype", "class")
         )
     except UNREADABLE as error:
-        raise ValueError(
-            f"{path} is not the mouse protein table: {type(error).__name__}, {error}. It needs columns "
-            "of proteins ending in _N, and Behavior, Treatment, Genotype and class."
+        raise FileError(
+            "content",
+            f"{path} is not the mouse protein table: {type(error).__name__}, {error}",
+            remedy="It needs columns of proteins ending in _N, and Behavior, Treatment, Genotype and "
+            "class.",
         ) from error
     chosen = (behaviour == "S/C") & (treatment == "Saline")
     parts = (values[chosen], values[group == "c-CS-s"])
     if min(len(part) for part in parts) < 4:
-        raise ValueError(
-            f"{path} holds {len(parts[0])} foreground rows (Behavior S/C, Treatment Saline) and "
-            f"{len(parts[1])} background rows (class c-CS-s); at least 4 of each are needed."
+        raise FileError(
+            "too-few-rows",
+            f"{path} has {len(parts[0])} foreground rows (Behavior S/C, Treatment Saline) and "
+            f"{len(parts[1])} background rows (class c-CS-s)",
+            "at least 4 of each are needed",
+            "Put the whole table there.",
         )
     foreground, background = (standardised(part) for part in parts)
     return Bunch(
@@ -121,7 +127,12 @@ def load_corrupted_mnist(
     """
     check_choice("design", design, ("discrete", "continuous"))
     if not 0 < fraction <= 1:
-        raise ValueError(f"fraction={fraction} must be in (0, 1].")
+        raise ParameterError(
+            "out-of-range",
+            f"`fraction={fraction}` is out of range",
+            remedy="It must be above 0 and at most 1.",
+            parameter="fraction",
+        )
     rng = np.random.default_rng(random_state)
     grass, cloud = _backgrounds(folder)  # first: these cannot be fetched
     zeros, ones = _digits(folder)
@@ -129,17 +140,10 @@ def load_corrupted_mnist(
         max(round(count * fraction), 1) for count in (N_GRASS, N_CLOUD, N_BACKGROUND, N_DIGITS)
     )
     n = n_grass + n_cloud
-    for name, images, needed in (
-        ("grass", grass, n_grass + n_back),
-        ("cloud", cloud, n_cloud + n_back),
-        ("digit 0", zeros, 2 * n_each),
-        ("digit 1", ones, 2 * n_each),
-    ):
-        if len(images) < needed:
-            raise ValueError(
-                f"{len(images)} images of {name} came, but the design takes {needed}. Supply more, or "
-                f"pass a fraction of at most {fraction * len(images) / needed:.3g}."
-            )
+    _check_enough("grass", grass, n_grass + n_back, fraction)
+    _check_enough("cloud", cloud, n_cloud + n_back, fraction)
+    _check_enough("digit 0", zeros, 2 * n_each, fraction)
+    _check_enough("digit 1", ones, 2 * n_each, fraction)
     grass, cloud = (images[rng.permutation(len(images))] for images in (grass, cloud))
     scene = np.concatenate([grass[:n_grass], cloud[:n_cloud]])
     background = np.concatenate(
@@ -167,6 +171,17 @@ def load_corrupted_mnist(
     )
 
 
+def _check_enough(name: str, images: np.ndarray, needed: int, fraction: float) -> None:
+    if len(images) < needed:
+        raise FileError(
+            "too-few-images",
+            f"there are {len(images)} images of {name}",
+            f"the design takes {needed}",
+            f"Supply more, or lower `fraction` to at most {fraction * len(images) / needed:.3g}.",
+            "fraction",
+        )
+
+
 def _spread(available: int, wanted: int, rng: np.random.Generator) -> np.ndarray:
     rounds = -(-wanted // available)
     return np.concatenate([rng.permutation(available) for _ in range(rounds)])[:wanted]
@@ -179,15 +194,17 @@ def _digits(folder: str | Path | None) -> tuple[np.ndarray, np.ndarray]:
             what="MNIST",
             source="the Keras project, mnist.npz",
         )
-    except MissingDataError:
+    except FileMissingError:
         path = fetch("mnist.npz")
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             images, labels = stored["x_train"], stored["y_train"]
         zeros, ones = (images[labels == k].reshape(-1, 784) / 255.0 for k in (0, 1))
     except UNREADABLE as error:
-        raise ValueError(
-            f"{path} is not MNIST: {error}. It needs arrays x_train (n, 28, 28) and y_train."
+        raise FileError(
+            "content",
+            f"{path} is not MNIST: {error}",
+            remedy="It needs arrays x_train (n, 28, 28) and y_train.",
         ) from error
     return zeros, ones
 
@@ -204,9 +221,10 @@ def _backgrounds(folder: str | Path | None) -> tuple[np.ndarray, np.ndarray]:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             grass, cloud = (stored[name].reshape(-1, 784) / 255.0 for name in ("grass", "cloud"))
     except UNREADABLE as error:
-        raise ValueError(
-            f"{path} holds no images as needed: {error}. It needs arrays grass and cloud, (n, 28, 28), "
-            "values 0 to 255."
+        raise FileError(
+            "content",
+            f"{path} has no images as needed: {error}",
+            remedy="It needs arrays grass and cloud, (n, 28, 28), values 0 to 255.",
         ) from error
     return grass, cloud
 
@@ -216,20 +234,34 @@ def _images_in(folder: Path) -> np.ndarray:
     try:
         from PIL import Image, ImageOps
     except ImportError as error:
-        raise ImportError("images need Pillow: pip install 'contrica[cli]'") from error
+        raise PackageMissingError(
+            "package-missing",
+            "images need Pillow",
+            remedy="Install it: pip install 'contrica[cli]'.",
+        ) from error
     if not folder.is_dir():
-        raise MissingDataError(f"the folder of images {folder} is missing. Put photographs there.")
+        raise FileMissingError(
+            "data-missing",
+            f"the folder of images {folder} is missing",
+            remedy="Put photographs there.",
+        )
     files = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".png", ".jpg", ".jpeg"))
     if not files:
-        raise MissingDataError(f"{folder} holds no png or jpg images. Put photographs there.")
+        raise FileMissingError(
+            "data-missing",
+            f"{folder} has no png or jpg images",
+            remedy="Put photographs there.",
+        )
     found = []
     for file in files:
         try:
             with Image.open(file) as image:
                 small = ImageOps.fit(ImageOps.grayscale(image), (28, 28))
         except OSError as error:
-            raise ValueError(
-                f"{file} could not be read as an image: {error}. Remove or mend it."
+            raise FileError(
+                "unreadable",
+                f"{file} could not be read as an image: {error}",
+                remedy="Remove it, or save it anew.",
             ) from error
         found.append(np.asarray(small, dtype=float).ravel() / 255.0)
     return np.array(found)

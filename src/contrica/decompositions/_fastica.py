@@ -6,10 +6,11 @@ import warnings
 
 import numpy as np
 from sklearn.decomposition import FastICA
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning as NotConverged
 
 from contrica.decompositions._result import Decomposition, canonical, check_few_terms
-from contrica.validation import check_matrix, warn_user
+from contrica.errors import ConvergenceWarning, warn
+from contrica.validation import check_matrix
 
 __all__ = ["fastica"]
 
@@ -67,12 +68,16 @@ def fastica(
         random_state=int(rng.integers(2**31)),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", NotConverged)
         sources = model.fit_transform(X)
     if model.n_iter_ >= max_iter:
-        warn_user(
-            f"FastICA: max_iter={max_iter} steps were not enough to reach tol={tol:.2g}. Raise max_iter.",
-            ConvergenceWarning,
+        warn(
+            ConvergenceWarning(
+                "not-converged",
+                f"FastICA: `max_iter={max_iter}` steps were not enough to reach `tol={tol:.2g}`",
+                remedy="Raise `max_iter`.",
+                parameter="max_iter",
+            )
         )
     kurtosis = np.mean(sources**4, axis=0) - 3 * np.mean(sources**2, axis=0) ** 2
     return canonical(kurtosis, model.mixing_, model.n_iter_)

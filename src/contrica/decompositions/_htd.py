@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from contrica.decompositions._result import Decomposition, canonical
+from contrica.errors import PatternWarning, warn
 from contrica.moments.eigen import top_eigenpairs
 from contrica.moments.operators import TensorOperator, as_operator
 from contrica.moments.symmetric import n_packed
-from contrica.validation import PatternWarning, check_rank, warn_user
+from contrica.validation import check_rank
 
 __all__ = ["TIE_GAP", "htd", "htd_error_bound"]
 
@@ -62,44 +63,47 @@ def htd(
     """
     operator = as_operator(operator)
     rank = check_rank(rank, operator.n_features)
-    # one more than asked for, to see whether the last term is tied with the first left out
+    # one eigenvalue more than asked for: the last term may be tied with the first left out
     pairs = top_eigenpairs(operator, min(rank + 1, n_packed(operator.n_features)))
-    values, matrices = pairs.values[:rank], pairs.matrices()[:rank]
-    fits, axes = np.linalg.eigh(matrices)
-    best = np.abs(fits).argmax(axis=1)
-    each = np.arange(rank)
-    weights = values * fits[each, best] ** 2
-    _warn_of_ties(pairs.values, np.argsort(-np.abs(weights), kind="stable"), tie_gap)
-    return canonical(weights, axes[each, :, best].T)
+    values, matrices = pairs.values[:rank], pairs.matrices()[:rank]  # Steps 1 and 2: μ and M
+    fits, axes = np.linalg.eigh(matrices)  # Step 3: of each M, the top β and its b
+    each, top = np.arange(rank), np.abs(fits).argmax(axis=1)
+    weights, vectors = values * fits[each, top] ** 2, axes[each, :, top].T
+    _warn_of_ties(pairs.values, weights, tie_gap)
+    return canonical(weights, vectors)
 
 
-def _warn_of_ties(values: np.ndarray, order: np.ndarray, tie_gap: float) -> None:
-    """Name the terms, as ``order`` numbers them in the result, whose eigenvalues coincide."""
-    rank = order.size
-    names = np.full(values.size, "the first one left out", dtype=object)
-    names[order] = [str(i) for i in range(1, rank + 1)]
+def _warn_of_ties(values: np.ndarray, weights: np.ndarray, tie_gap: float) -> None:
+    """Name the terms, as the result numbers them, whose eigenvalues coincide."""
+    rank = weights.size
+    order = np.argsort(-np.abs(weights), kind="stable")
+    # the term left out, where there is one, would come next
+    numbers = np.append(np.argsort(order), rank) + 1
+    groups = sorted(sorted(numbers[group]) for group in _tied(values, tie_gap))
+    if not groups:
+        return
+    named = (
+        ", ".join(str(i) if i <= rank else "the first one left out" for i in group)
+        for group in groups
+    )
+    warn(
+        PatternWarning(
+            "tied",
+            f"HTD terms with tied eigenvalues (closer than `tie_gap={tie_gap:g}`, relatively): "
+            + "; ".join(named),
+            remedy="The vectors of tied terms are determined only as a group, not one by one.",
+        )
+    )
+
+
+def _tied(values: np.ndarray, tie_gap: float) -> list[np.ndarray]:
+    """Groups of eigenvalues, by their places, that differ less than ``tie_gap`` from a neighbour."""
     ascending = np.argsort(values)
     ordered = values[ascending]
     larger = np.maximum(np.abs(ordered[1:]), np.abs(ordered[:-1]))
-    tied = np.diff(ordered) < tie_gap * larger
-    if not tied.any():
-        return
     # consecutive ties make one group
-    labels = np.concatenate([[0], np.cumsum(~tied)])
-    rest = values.size + 1  # sorts the term left out last
-    groups = sorted(
-        sorted(
-            names[ascending[labels == g]], key=lambda name: int(name) if name.isdigit() else rest
-        )
-        for g in np.unique(labels)
-        if np.sum(labels == g) > 1
-    )
-    warn_user(
-        f"HTD terms with tied eigenvalues (closer than tie_gap={tie_gap:g}, relatively): "
-        f"{'; '.join(', '.join(group) for group in groups)}. "
-        "The vectors of tied terms are determined only as a group, not one by one.",
-        PatternWarning,
-    )
+    ends = np.flatnonzero(~(np.diff(ordered) < tie_gap * larger)) + 1
+    return [group for group in np.split(ascending, ends) if group.size > 1]
 
 
 def htd_error_bound(operator: TensorOperator | np.ndarray, rank: int) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from contrica.decompositions._result import Decomposition, canonical, check_few_terms
+from contrica.errors import ConvergenceWarning, ParameterError, warn
 from contrica.moments.eigen import top_eigenpairs
 from contrica.moments.operators import Congruence, TensorOperator, as_operator
 from contrica.moments.projection import whitening
-from contrica.validation import check_count, warn_user
+from contrica.validation import check_count
 
 __all__ = ["jade"]
 
@@ -30,7 +30,7 @@ def jade(
     ``|T(b, b, b, b)|`` are kept. Deterministic.
 
     A mixture ``x = A z`` of as many sources as wanted becomes orthonormal by whitening. Given the
-    covariance, its leading ``rank`` eigenpairs ``E D Eᵀ`` do that: the tensor is seen in the coordinates
+    covariance, its leading ``rank`` eigenpairs ``E D Eᵀ`` do that: the tensor is taken in the coordinates
     ``D^{-1/2} Eᵀ x``, and a vector u found there stands for ``E D^{1/2} u``.
 
     Parameters
@@ -69,18 +69,26 @@ def jade(
     if covariance is not None:
         whiten, back = whitening(covariance, rank)
         if whiten.shape[1] < rank:
-            raise ValueError(
-                f"rank={rank} terms were asked for, but the covariance has only {whiten.shape[1]} "
-                "directions with variance, and whitening leaves no room for more. Lower the rank."
+            raise ParameterError(
+                "rank-above-covariance",
+                f"`rank={rank}` terms were asked for",
+                f"the covariance has only {whiten.shape[1]} directions with variance, and whitening "
+                "leaves no room for more",
+                "Lower `rank`.",
+                "rank",
             )
         operator = Congruence(operator, whiten)
     pairs = top_eigenpairs(operator, rank)
     axes, n_iter, last = _diagonalise(pairs.matrices() * pairs.values[:, None, None], max_iter, tol)
     if last > tol:
-        warn_user(
-            f"JADE: the last sweep turned an axis by {last:.2g} where tol={tol:.2g} was asked for, after "
-            f"max_iter={max_iter} sweeps. Raise max_iter.",
-            ConvergenceWarning,
+        warn(
+            ConvergenceWarning(
+                "not-converged",
+                f"JADE: the last sweep turned an axis by {last:.2g} where `tol={tol:.2g}` was asked for, "
+                f"after `max_iter={max_iter}` sweeps",
+                remedy="Raise `max_iter`.",
+                parameter="max_iter",
+            )
         )
     weights = operator.coefficients(axes)
     keep = np.argsort(-np.abs(weights), kind="stable")[:rank]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contrica.errors import ParameterError
 from contrica.moments.operators import RankOneSum, TensorOperator
 from contrica.moments.symmetric import fix_signs
 from contrica.validation import check_rank
@@ -61,8 +62,11 @@ def check_few_terms(rank: int, n_features: int) -> int:
     """A rank for a method that finds no more terms than there are variables."""
     rank = check_rank(rank, n_features)
     if rank > n_features:
-        raise ValueError(
-            f"rank={rank} is too large: this method finds at most as many terms as there are variables, "
-            f"{n_features}. Use spm, foobi or htd for more."
+        raise ParameterError(
+            "rank-too-large",
+            f"`rank={rank}` is too large: this method finds at most as many terms as there are "
+            f"variables, {n_features}",
+            remedy="Use spm, foobi or htd for more.",
+            parameter="rank",
         )
     return rank

@@ -1,7 +1,6 @@
 """Estimators with scikit-learn's contract: ``fit(X, background=Y)``, ``transform(X)``."""
 
 from contrica.estimators._background import Background
-from contrica.estimators._base import ratio_name
 from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.estimators._contrastive_pca import ContrastivePCA, contrastive_pca_path
 from contrica.estimators._generalized_pca import GeneralizedContrastivePCA
@@ -12,6 +11,7 @@ from contrica.estimators._probabilistic_pca import (
     probabilistic_pca_path,
 )
 from contrica.estimators._proportional import ProportionalContrastiveICA
+from contrica.estimators._transformer import ranking_ratio
 
 __all__ = [
     "Background",
@@ -25,5 +25,5 @@ __all__ = [
     "ProportionalContrastiveICA",
     "contrastive_pca_path",
     "probabilistic_pca_path",
-    "ratio_name",
+    "ranking_ratio",
 ]

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Sequence
-from functools import partial
-from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from contrica.estimators._base import BaseContrastive, Separation, ratio_name
-from contrica.moments.fourth import Cumulants, Storage, pooled
-from contrica.moments.operators import relative_norm
-from contrica.moments.symmetric import n_packed
-from contrica.rows.blocks import Rows
-from contrica.solvers.algorithm2 import Contrast, contrast
-from contrica.solvers.deflation import DEFLATIONS
-from contrica.solvers.joint import MIN_GAIN, JointProblem, fit_weights, joint_contrast
-from contrica.solvers.ranks import Ranks, choose_ranks
-from contrica.solvers.selection import (
-    LEVEL,
-    RankChoice,
-    choose_by_significance,
-    is_near,
-    searchable,
-)
-from contrica.solvers.subspace import choose_dimension, subspace_ica
-from contrica.solvers.weights import RowGroups, critical_t_value, gain_t_value, weight_t_values
-from contrica.validation import PatternWarning, check_choice, check_count, generator, warn_user
+from contrica.errors import DataError, ParameterError, ParameterWarning, warn
+from contrica.estimators._base import BaseContrastive
+from contrica.estimators._transformer import ranking_ratio
+from contrica.moments.estimates import Storage
+from contrica.solvers.auto import SOLVERS, Choice, background_storage, n_row_groups, solve
+from contrica.solvers.deflation import DEFLATIONS, check_deflation_budget
+from contrica.solvers.paper_solver import solve_plain
+from contrica.solvers.problem import Problem, Separation
+from contrica.solvers.subspace_solver import check_dimension
+from contrica.validation import check_choice
 
 __all__ = ["ContrastiveICA"]
-
-logger = logging.getLogger("contrica")
-
-# the joint fit takes more steps than the subspace power method; max_iter counts where it is larger
-JOINT_STEPS = 300
-# A joint fit that leaves more than this of a fourth cumulant, by squared norm, does not describe it.
-MOST_LEFT = 0.5
-# |cosine|, in whitened coordinates, above which two patterns are one.
-TWINS = 0.98
-# Entries of all vectors together for which t-values are worked out: the equations take half a gigabyte.
-MOST_JUDGED = 5000
 
 
 class ContrastiveICA(BaseContrastive):
@@ -80,10 +55,10 @@ class ContrastiveICA(BaseContrastive):
         dimensions, fewer with several backgrounds, and as many rows as a fourth cumulant has entries),
         has half as many significant foreground patterns as are asked for, and two where two or more are,
         and leaves at most half of each fourth cumulant; with both ranks given, where half of the
-        foreground patterns are significant. And "subspace" where not, with ranks that were given left
-        aside. See ``solver_`` and `summary`.
+        foreground patterns are significant. And "subspace" where not; a warning then says that
+        ``n_background`` was not used. See ``solver_`` and `summary`.
     deflation : str, default="thin"
-        With solver "paper", the estimator of the λ′ in Step 2: "thin" (the paper's proof),
+        With solver "paper" only, the estimator of the λ′ in Step 2: "thin" (the paper's proof),
         "sequential" (as its authors ran it), "sequential_thin", "closed_form" or "least_squares"
         (steady, but biased).
     cumulant : {"plugin", "unbiased", "robust"}, default="plugin"
@@ -94,8 +69,8 @@ class ContrastiveICA(BaseContrastive):
         What `transform` multiplies by: the patterns, ``X · b`` as in the paper, or the filters,
         which undo the mixing.
     max_iter : int, default=200
-        Most steps of one round of the subspace power method; with solver "joint", of the fit, where it
-        is above 300.
+        Most steps of one round of the subspace power method; where it is larger, also of a joint fit,
+        which has 300, and of the rotation in a contrast subspace, which has 500.
     tol : float, default=1e-8
         Step length at which the iterates of the subspace power method have converged; of "paper" only.
     random_state : int, Generator, RandomState or None, default=None
@@ -125,13 +100,21 @@ class ContrastiveICA(BaseContrastive):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Patterns: how each salient source appears in the variables. Unit rows, the largest entry
-        positive, by decreasing contrast ratio; of "joint" those that are not significant come last.
+        positive, by decreasing ratio; of "joint" those that are not significant come last.
     filters_ : ndarray of shape (n_components, n_features)
         ``Σ_x⁺b / (bᵀΣ_x⁺b)``: the direction whose product with x recovers the source; exact when the
         columns of [A B] are independent, the best linear estimate otherwise.
     contrast_ratio_ : ndarray of shape (n_components,)
-        k(b): variance along the pattern in the foreground over that in the background. Of "subspace"
-        k(f), along the filter, where a shift of the mean counts as well. NaN without a background.
+        k(b): variance along the pattern in the foreground over that in the background. NaN without one.
+    source_ratio_ : ndarray of shape (n_components,)
+        k(f): mean square of the source in the foreground, about its mean in the background, over its
+        variance in the background (`contrica.solvers.ratio.source_ratio`). NaN without a background.
+    ranked_by_ : {"contrast_ratio", "source_ratio"}
+        By which of the two patterns are ranked: k(f) of "subspace", k(b) of the others.
+    scree_ : Scree, ContrastScree or None
+        What to check the ranks by: eigenvalues of both fourth cumulants (`contrica.solvers.Scree`), or of
+        "subspace" the contrast ratios of all directions and their permutation null
+        (`contrica.solvers.ContrastScree`). ``None`` where they would take too long.
     foreground_weights_ : ndarray of shape (n_components,)
         ν, the fourth cumulants of the salient sources.
     background_components_ : ndarray of shape (n_background_, n_features)
@@ -155,9 +138,9 @@ class ContrastiveICA(BaseContrastive):
         Dimension in which the cumulants were taken.
     n_samples_ : int
         Rows of the foreground.
-    n_rows_held_ : tuple of int
-        Rows of the foreground and of every background that were looked at for the dimension of a
-        contrast subspace and the rotation in it: all of them, or a sample (``memory_limit``).
+    n_rows_sampled_ : tuple of int
+        Rows of the foreground and of every background from which the dimension of a contrast subspace and
+        the rotation in it come: all of them, or a random sample (``memory_limit``).
     basis_ : ndarray of shape (n_features, n_pcs_) or None
         Principal axes; ``None`` where no PCA was done.
     mean_ : ndarray of shape (n_features,)
@@ -169,7 +152,7 @@ class ContrastiveICA(BaseContrastive):
         Steps of the subspace power method, of the joint fit's last descent, or of the rotation in
         the contrast subspace; 1 for plain ICA, which is direct.
     foreground_sums_, background_sums_ : DataSums
-        What `partial_fit` has added up (`contrica.moments.streaming`); after it only.
+        What `partial_fit` has added up (`contrica.moments.DataSums`); after it only.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X had string column names.
@@ -231,285 +214,71 @@ class ContrastiveICA(BaseContrastive):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("solver", self.solver, ("auto", "paper", "joint", "subspace"))
+        check_choice("solver", self.solver, ("auto", *SOLVERS))
         check_choice("deflation", self.deflation, tuple(DEFLATIONS))
         if self.solver == "subspace" and self.n_background is not None:
-            raise ValueError(
-                f'n_background={self.n_background} was given, but solver="subspace" looks for no '
-                "background patterns. Leave it out, or use another solver."
+            raise ParameterError(
+                "no-effect",
+                f"`n_background={self.n_background}` was given",
+                'solver "subspace" looks for no background patterns',
+                "Leave `n_background` out, or use another `solver`.",
+                "n_background",
             )
+
+    def _warn_of_no_effect(self) -> None:
+        defaults = {"deflation": "thin", "tol": 1e-8}
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            if self.solver != "paper" and value != default:
+                warn(
+                    ParameterWarning(
+                        "no-effect",
+                        f"`{name}={value}` has no effect with solver {self.solver!r}",
+                        remedy=f"Leave `{name}` out, or use `solver=paper`.",
+                        parameter=name,
+                    )
+                )
+
+    def _check_width(self, n_features: int, *, contrasted: bool) -> None:
+        super()._check_width(n_features, contrasted=contrasted)
+        if self.solver == "subspace" and contrasted:
+            check_dimension(self._request, n_features)
+
+    def _check_budget(self, n_dimensions: int, n_rows: int) -> None:
+        super()._check_budget(n_dimensions, n_rows)
+        if self.solver == "paper":
+            check_deflation_budget(self.deflation, n_dimensions, self._workplace.budget)
 
     def _backgrounds(self, background: Any) -> dict[str, Any]:
         found = super()._backgrounds(background)
         if len(found) > 1 and self.solver == "paper":
-            raise ValueError(
-                f'{len(found)} backgrounds came, but solver="paper" takes one. Stack them, or use '
-                'solver "auto", "joint" or "subspace".'
+            raise DataError(
+                "several-backgrounds",
+                f"{len(found)} backgrounds were given",
+                'solver "paper" takes one',
+                'Stack them, or use solver "auto", "joint" or "subspace".',
+                "background",
             )
         return found
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
-        # in the contrast subspace their covariances are enough
-        certain = self.solver == "auto" and not searchable(n_features, n_datasets=n_datasets)
-        return "matrix-free" if certain or self.solver == "subspace" else "auto"
+        return background_storage(self.solver, n_features, n_datasets)
 
-    def _plain_ica(self, fore: Cumulants) -> Separation:
-        self._chose("plain", "no background was given")
-        return super()._plain_ica(fore)
+    def _n_row_groups(self, n_rows: int, n_features: int) -> int:
+        return n_row_groups(self.solver, n_rows, n_features)
 
-    def _chose(self, solver: str, reason: str, ranks: RankChoice | None = None) -> None:
-        self.solver_, self.reason_, self.rank_choice_ = solver, reason, ranks
-        self.near_ties_: tuple[str, ...] = () if ranks is None else ranks.near_ties
-        if ranks is not None and is_near(float(ranks.left.max()), MOST_LEFT):
-            self.near_ties_ += (
-                f"{ranks.left.max():.2f} of a fourth cumulant is left, above {MOST_LEFT} "
-                '"subspace" is taken',
-            )
+    def _separate(self, problem: Problem, rng: np.random.Generator) -> Separation:
+        request = self._request
+        if problem.backs:
+            choice = solve(problem, request, self.solver, rng=rng)
+        else:
+            choice = Choice("plain", "no background was given", solve_plain(problem, request))
+        self.solver_, self.reason_, found = choice
+        self.rank_choice_, self.near_ties_ = found.rank_choice, found.near_ties
+        return found
 
-    def _solve(
-        self,
-        fore: Cumulants,
-        backs: list[Cumulants],
-        rows: list[np.ndarray],
-        seen: Sequence[np.ndarray | Rows],
-    ) -> Separation:
-        asked = f'solver="{self.solver}" was asked for'
-        if self.solver == "paper":
-            self._chose("paper", asked)
-            return self._separate(fore, backs[0], self._choose_ranks(fore, backs[0]))
-        rng, p = generator(self.random_state), fore.n_features
-
-        def in_subspace(reason: str, choice: RankChoice | None = None) -> Separation:
-            self._chose("subspace", reason, choice)
-            return self._in_subspace(fore, backs, rows, rng)
-
-        if self.solver == "subspace":
-            return in_subspace(asked)
-        if self.solver == "auto" and not searchable(p, n_datasets=len(rows)):
-            return in_subspace(f"{p} dimensions are too many to search for a joint fit")
-        norms = [part.fourth.squared_norm() for part in (fore, *backs)]
-        if self.solver == "auto" and min(norms) == 0:
-            return in_subspace("a fourth cumulant is zero")
-        problem = JointProblem.of(fore, *backs)
-        if problem.whiten.shape[1] < 2:
-            if self.solver == "joint":
-                raise ValueError(
-                    "the data vary in one direction only, and a joint fit needs at least 2. Use solver "
-                    '"subspace" or "paper", or add variables.'
-                )
-            return in_subspace("the data vary in one direction only")
-        fewest = min(part.n_samples for part in (fore, *backs))
-        entries = comb(problem.whiten.shape[1] + 3, 4)
-        if self.solver == "auto" and fewest < entries:
-            return in_subspace(
-                f"{fewest} rows are fewer than the {entries} entries of a fourth cumulant"
-            )
-        groups = [
-            RowGroups(part, problem.whiten, part_of.n_samples)
-            for part, part_of in zip(seen, (fore, *backs), strict=True)
-        ]
-        # what it warns of concerns the user only if it is kept
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            ranks, choice = self._joint_ranks(problem, groups, rng)
-            why_not = self._why_not_joint(choice) if self.solver == "auto" else ""
-            found = None if why_not else self._jointly(problem, rows, groups, ranks, choice, rng)
-        if found is None:
-            return in_subspace(why_not, choice)
-        t_values = self._joint_t_values(problem, groups, found)
-        n_weights = len(rows) * sum(ranks)
-        critical = critical_t_value(n_weights, min(part.n_groups for part in groups), LEVEL)
-        significant = (np.abs(t_values) >= critical) & ~_cancelling(problem, found)
-        if self.solver == "auto" and choice is None:
-            why_not = (
-                f"of {significant.size} foreground patterns in a joint fit {significant.sum()} are "
-                "significant"
-            )
-            if 2 * significant.sum() < significant.size:
-                return in_subspace(why_not)
-            asked = why_not
-        if choice is not None and self.solver == "auto":
-            asked = (
-                f"a joint fit has {choice.n_foreground} significant foreground patterns and leaves "
-                f"{choice.left.max():.2g} of a fourth cumulant (squared norm)"
-            )
-        for warning in caught:
-            warn_user(str(warning.message), warning.category)
-        self._chose("joint", asked, choice)
-        if is_near(found.gain, MIN_GAIN):
-            self.near_ties_ += (
-                f"another minimum is lower by {found.gain:.2f} standard errors, from {MIN_GAIN:.0f} on "
-                "it is taken",
-            )
-        # where they were not worked out nothing is known to be insignificant
-        known = None if np.isnan(t_values).any() else significant
-        return self._keep_background(found)._replace(significant=known, t_values=t_values)
-
-    def _joint_ranks(
-        self, problem: JointProblem, groups: list[RowGroups], rng: np.random.Generator
-    ) -> tuple[Ranks, RankChoice | None]:
-        """The ranks, as given, or by significance, and then what the choice rests on."""
-        p = problem.fore.n_features
-        r, l = self._given_ranks(p)  # noqa: E741 - the paper's ℓ
-        if r is not None and l is not None:
-            self.n_background_, self.n_foreground_ = r, l
-            return Ranks(r, l), None
-        logger.info("choosing ranks")
-        choice = choose_by_significance(
-            problem,
-            groups,
-            choose_ranks(problem.fore, pooled(problem.backs), l, r),
-            wanted=self.n_components if l is None else l,
-            rng=rng,
-        )
-        total, room = choice.vectors.shape[1], n_packed(problem.whiten.shape[1])
-        found = Ranks(choice.n_background, choice.n_foreground)
-        if l is not None:
-            found = found._replace(n_foreground=l)
-        elif r is not None:  # patterns of the background that have no place there show in front
-            found = Ranks(r, max(choice.n_foreground, total - r))
-        self.n_background_, self.n_foreground_ = found
-        # as many as are asked for are sought, whether they are significant or not; what was given
-        # stays, and is refused later if there is no room for it
-        least = 1 if self.n_components is None else min(self.n_components, room - 1)
-        if l is None:
-            l = min(max(found.n_foreground, least), max(room - (r or 1), 1))  # noqa: E741
-        if r is None:
-            r = min(max(found.n_background, 1), max(room - l, 1))
-        return Ranks(r, l), choice
-
-    def _why_not_joint(self, choice: RankChoice | None) -> str:
-        """Why a joint fit should not be relied on; empty where it should."""
-        if choice is None:
-            return ""
-        wanted = self.n_components or 1
-        if not choice.complete:
-            return "the search for a joint fit was cut short"
-        if choice.n_foreground < max(-(-wanted // 2), min(wanted, 2)):
-            return (
-                f"asked for {wanted}, a joint fit has {choice.n_foreground} significant foreground "
-                "patterns"
-            )
-        if choice.left.max() > MOST_LEFT:
-            return (
-                f"what is significant in a joint fit leaves {choice.left.max():.2g} of a fourth cumulant "
-                "(squared norm)"
-            )
-        return ""
-
-    def _jointly(
-        self,
-        problem: JointProblem,
-        rows: list[np.ndarray],
-        groups: list[RowGroups],
-        ranks: Ranks,
-        choice: RankChoice | None,
-        rng: np.random.Generator,
-    ) -> Contrast:
-        logger.info("joint fit, r = %d and l = %d", *ranks)
-        if self.n_foreground_ == 0:
-            self._nothing_found(ranks, problem.fore.n_features)
-        fore, dimension = problem.fore, min(ranks.n_foreground, problem.whiten.shape[1])
-        guess = subspace_ica(fore, pooled(problem.backs), rows[0], dimension, rng=rng, warn=False)
-        known = None
-        if choice is not None and choice.n_background == ranks.n_background:
-            known = choice.vectors
-        return joint_contrast(
-            *(fore, problem.backs, *ranks),
-            rng=rng,
-            guess=guess.foreground.vectors,
-            gain_t_value=partial(gain_t_value, groups, [t.squared_norm() for t in problem.tensors]),
-            known=known,
-            problem=problem,
-            max_iter=max(self.max_iter, JOINT_STEPS),
-        )
-
-    def _joint_t_values(
-        self, problem: JointProblem, groups: list[RowGroups], found: Contrast
-    ) -> np.ndarray:
-        """Of every foreground pattern: its weight over its standard error."""
-        vectors = np.column_stack([found.background.vectors, found.foreground.vectors])
-        if vectors.size > MOST_JUDGED:
-            return np.full(found.foreground.weights.size, np.nan)
-        inside = problem.whiten.T @ vectors
-        inside /= np.linalg.norm(inside, axis=0)
-        free = np.ones((len(problem.tensors), inside.shape[1]), dtype=bool)
-        weights = fit_weights(problem.tensors, inside, free)
-        norms = [tensor.squared_norm() for tensor in problem.tensors]
-        tested = weight_t_values(groups, inside, weights, norms)
-        return tested.t_values[0, found.background.weights.size :]
-
-    def _in_subspace(
-        self,
-        fore: Cumulants,
-        backs: list[Cumulants],
-        rows: list[np.ndarray],
-        rng: np.random.Generator,
-    ) -> Separation:
-        logger.info("contrast subspace")
-        dimension = self._dimension(rows)
-        kept = self.n_components or max(self.n_foreground_, 1)
-        found = subspace_ica(fore, pooled(backs), rows[0], dimension, rng=rng, n_kept=kept)
-        self.n_background_ = 0
-        self.background_components_ = np.empty((0, self.n_features_in_))
-        self.background_weights_ = self.shared_weights_ = np.empty(0)
-        residual = relative_norm(fore.fourth - found.foreground.tensor(), fore.fourth)
-        return Separation(found.foreground, found.ratio, residual, found.n_iter)
-
-    def _dimension(self, rows: list[np.ndarray]) -> int:
-        """Of the contrast subspace: as asked for, or from the data, at least what is to be kept."""
-        p = rows[0].shape[1]
-        if self.n_foreground is not None:
-            self.n_foreground_ = check_count("n_foreground", self.n_foreground)
-            if self.n_foreground_ > p and self.solver == "subspace":
-                raise ValueError(
-                    f"n_foreground={self.n_foreground_} is more than the {p} dimensions there are. "
-                    "Lower it."
-                )
-            self.n_foreground_ = min(self.n_foreground_, p)
-            return self.n_foreground_
-        background = rows[1]
-        if len(rows) > 2:
-            background = np.vstack([part - part.mean(axis=0) for part in rows[1:]])
-        # permutations of their own: near the edge the dimension would otherwise change with random_state
-        found = choose_dimension(rows[0], background, rng=np.random.default_rng(0))
-        self.n_foreground_ = found.chosen
-        if found.fewest < found.most:
-            self.near_ties_ += (
-                f"from {found.fewest} to {found.most} directions stand out, {found.chosen} were counted",
-            )
-        wanted = min(self.n_components or 1, p)
-        if self.n_foreground_ == 0:
-            warn_user(
-                "no direction stands out from a permutation null of the contrast ratio "
-                "(n_foreground_ = 0). The strongest candidates are returned all the same; treat them as "
-                "noise, or set n_foreground.",
-                PatternWarning,
-            )
-            return wanted
-        # One to spare: a direction that just fails the test still holds part of the patterns, and where
-        # it does not, a source of low contrast comes out that is ranked last.
-        return min(max(self.n_foreground_ + 1, wanted), p)
-
-    def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
-        found = contrast(
-            *(fore, back, *ranks),
-            rng=generator(self.random_state),
-            deflation=self.deflation,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        return self._keep_background(found)
-
-    def _keep_background(self, found: Contrast) -> Separation:
-        self.background_components_ = self._lift_patterns(found.background.vectors)
-        self.background_weights_ = found.background.weights
-        self.n_background_ = found.background.weights.size  # a tensor of lower rank has fewer
-        self.shared_weights_ = found.shared_weights
-        return Separation(found.foreground, found.ratio, found.residual, found.background.n_iter)
-
-    def _store(self, fore: Cumulants, found: Separation) -> None:
-        super()._store(fore, found)
+    def _store(self, problem: Problem, found: Separation) -> None:
+        super()._store(problem, found)
         kept = found.order()[: len(self.components_)]
         unknown = np.full(found.ratio.size, np.nan)
         self.pattern_t_values_ = (unknown if found.t_values is None else found.t_values)[kept]
@@ -527,36 +296,16 @@ class ContrastiveICA(BaseContrastive):
         if self.solver_ in ("paper", "joint"):
             sizes = f"{self.n_background_} background and {sizes}"
         lines.append(f"ranks: {sizes}")
-        if self.solver_ == "subspace" and self.n_rows_held_[0] < self.n_samples_:
-            held, total = self.n_rows_held_[0], self.n_samples_
-            lines.append(f"rows: dimension and rotation from a sample of {held} of {total}")
+        if self.solver_ == "subspace" and self.n_rows_sampled_[0] < self.n_samples_:
+            sampled, total = self.n_rows_sampled_[0], self.n_samples_
+            lines.append(f"rows: dimension and rotation from a sample of {sampled} of {total}")
         if self.rank_choice_ is not None:
             lines.append(f"rank selection: {self.rank_choice_.description}")
         lines += [f"near a tie: {tie}" for tie in self.near_ties_]
-        along = ratio_name(self)
+        symbol, ratios = ranking_ratio(self)
         for i, (ratio, weight, t_value) in enumerate(
-            zip(
-                self.contrast_ratio_, self.foreground_weights_, self.pattern_t_values_, strict=True
-            ),
-            start=1,
+            zip(ratios, self.foreground_weights_, self.pattern_t_values_, strict=True), start=1
         ):
-            line = f"pattern {i}: {along} = {ratio:.4g}, weight {weight:.4g}"
+            line = f"pattern {i}: {symbol} = {ratio:.4g}, weight {weight:.4g}"
             lines.append(line if np.isnan(t_value) else f"{line}, t = {t_value:.1f}")
         return "\n".join(lines)
-
-
-def _cancelling(problem: JointProblem, found: Contrast) -> np.ndarray:
-    """Which foreground patterns lie along a background pattern of opposite weight that undoes them.
-
-    Together the two are a change of the background's weight, and neither is a pattern by itself, however
-    large the t-value of each.
-    """
-    inside, shared = (
-        problem.whiten.T @ part.vectors for part in (found.foreground, found.background)
-    )
-    sizes, shared_sizes = (np.linalg.norm(vectors, axis=0) for vectors in (inside, shared))
-    cosines = np.abs((inside / sizes).T @ (shared / shared_sizes))
-    own = (found.foreground.weights * sizes**4)[:, None]
-    theirs = (found.shared_weights * shared_sizes**4)[None, :]
-    undone = np.abs(own + theirs) < 0.5 * np.minimum(np.abs(own), np.abs(theirs))
-    return np.asarray(((cosines > TWINS) & undone).any(axis=1))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from contrica.estimators._base import CovarianceTransformer
+from contrica.errors import DataError, ParameterError
+from contrica.estimators._transformer import CovarianceTransformer
 from contrica.moments.symmetric import fix_signs
 from contrica.validation import check_count, generator
 
@@ -17,7 +18,7 @@ __all__ = ["ContrastivePCA", "contrastive_pca_path", "leading_eigenpairs"]
 # The sweep of the method's authors: 0 and 40 values from 0.1 to 1000, even in the logarithm.
 SWEEP = np.concatenate([[0.0], np.logspace(-1, 3, 40)])
 # Orthogonal subspaces keep this affinity, so that the graph of all subspaces stays connected.
-LEAST_AFFINITY = 1e-6
+MIN_AFFINITY = 1e-6
 
 
 def leading_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -79,20 +80,28 @@ def contrastive_pca_path(
 def _check_covariances(fore: Any, back: Any) -> tuple[np.ndarray, np.ndarray]:
     fore, back = np.asarray(fore, dtype=float), np.asarray(back, dtype=float)
     if fore.ndim != 2 or fore.shape[0] != fore.shape[1] or fore.shape != back.shape:
-        raise ValueError(
-            f"covariances of shapes {fore.shape} and {back.shape} came, but both must be (p, p) over "
-            "the same variables."
+        raise DataError(
+            "shape",
+            f"the covariances have shapes {fore.shape} and {back.shape}",
+            "both must be (p, p) over the same variables",
         )
     if not (np.isfinite(fore).all() and np.isfinite(back).all()):
-        raise ValueError("a covariance holds NaN or infinity. Drop or fill such values first.")
+        raise DataError(
+            "not-finite",
+            "a covariance contains NaN or infinity",
+            remedy="Drop or fill such values first.",
+        )
     return fore, back
 
 
 def _check_n_components(value: object, n_features: int) -> int:
     count = check_count("n_components", value)
     if count > n_features:
-        raise ValueError(
-            f"n_components={count} is more than the {n_features} variables there are. Lower it."
+        raise ParameterError(
+            "too-large",
+            f"`n_components={count}` is more than the {n_features} variables there are",
+            remedy="Lower it.",
+            parameter="n_components",
         )
     return count
 
@@ -105,9 +114,11 @@ def _check_alphas(values: Any) -> np.ndarray:
     if isinstance(values, bool | str) or alphas.ndim != 1 or alphas.size == 0:
         alphas = np.array([np.nan])
     if not (np.isfinite(alphas).all() and (alphas >= 0).all()):
-        raise ValueError(
-            f"alpha={values!r} is not known. Give a number of at least 0, a list of such numbers to "
-            'choose from, or "auto".'
+        raise ParameterError(
+            "out-of-range",
+            f"`alpha` is {values!r}",
+            'must be a number of at least 0, a list of such numbers to choose from, or "auto"',
+            parameter="alpha",
         )
     return alphas
 
@@ -140,7 +151,7 @@ def _medoids(affinities: np.ndarray, count: int, seed: int) -> np.ndarray:
         SpectralClustering(
             count, affinity="precomputed", assign_labels="cluster_qr", random_state=seed
         )
-        .fit(np.maximum(affinities, LEAST_AFFINITY))
+        .fit(np.maximum(affinities, MIN_AFFINITY))
         .labels_
     )
     groups = (np.flatnonzero(labels == label) for label in np.unique(labels))
@@ -152,10 +163,10 @@ def _medoids(affinities: np.ndarray, count: int, seed: int) -> np.ndarray:
 def _varying(covariance: np.ndarray, at_least: int) -> np.ndarray:
     """Orthonormal axes of the directions with variance; all where too few would be left."""
     values, vectors = np.linalg.eigh(covariance)
-    held = values > len(covariance) * np.finfo(float).eps * values[-1]
-    if held.all() or held.sum() < at_least:
+    varies = values > len(covariance) * np.finfo(float).eps * values[-1]
+    if varies.all() or varies.sum() < at_least:
         return np.eye(len(covariance))
-    return vectors[:, held]
+    return vectors[:, varies]
 
 
 class ContrastivePCA(CovarianceTransformer):
@@ -212,7 +223,7 @@ class ContrastivePCA(CovarianceTransformer):
     α = 0 looks at the foreground alone, and the largest α nearly at the background alone. So
     ``alpha_`` is the representative least like either: the one whose larger affinity, to the subspace
     of α = 0 or to that of the largest α, is smallest. No label enters. It is a guess; look at
-    ``representative_alphas_`` where much hangs on it.
+    ``representative_alphas_`` where much depends on it.
 
     Directions in which neither dataset varies are left out. The eigenvalue there is 0, which for large
     α exceeds all others that are left, so that nothing would come first.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from contrica.estimators._base import CovarianceTransformer
+from contrica.errors import PatternWarning, warn
 from contrica.estimators._contrastive_pca import leading_eigenpairs
-from contrica.validation import PatternWarning, warn_user
+from contrica.estimators._transformer import CovarianceTransformer
 
 __all__ = ["GeneralizedContrastivePCA"]
 
@@ -74,10 +74,14 @@ class GeneralizedContrastivePCA(CovarianceTransformer):
         variances, axes = np.linalg.eigh(total)
         varying = variances > len(total) * np.finfo(float).eps * variances[-1]
         if varying.sum() < n_components:
-            warn_user(
-                f"{n_components} components were asked for, but both datasets together vary in "
-                f"{varying.sum()} directions: that many are returned.",
-                PatternWarning,
+            warn(
+                PatternWarning(
+                    "fewer-patterns",
+                    f"{n_components} components were asked for",
+                    f"both datasets together vary in {varying.sum()} directions: that many are returned",
+                    "Lower `n_components`.",
+                    "n_components",
+                )
             )
         whitening = axes[:, varying] / np.sqrt(variances[varying])
         # rounding must not leave the range of a relative difference

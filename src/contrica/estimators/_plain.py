@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from contrica.decompositions import htd
-from contrica.estimators._base import ContrastTransformer, CovarianceTransformer
+from contrica.errors import PatternWarning, warn
 from contrica.estimators._contrastive_pca import leading_eigenpairs
-from contrica.moments.fourth import Cumulants
-from contrica.moments.projection import CUMULANTS, common_basis, project_cumulants
+from contrica.estimators._transformer import ContrastTransformer, CovarianceTransformer, documented
+from contrica.moments.estimates import Cumulants
+from contrica.moments.projection import (
+    CUMULANTS,
+    axes_of,
+    check_n_pcs,
+    n_axes,
+    project_cumulants,
+)
 from contrica.moments.symmetric import fix_signs, n_packed
-from contrica.rows.blocks import Rows
+from contrica.rows.memory import memory_budget
 from contrica.solvers.ranks import choose_ranks
 from contrica.solvers.ratio import contrast_ratio
-from contrica.validation import PatternWarning, check_choice, check_rank, warn_user
+from contrica.validation import check_choice, check_rank
 
 __all__ = ["PlainICA", "PlainPCA"]
 
@@ -138,13 +145,24 @@ class PlainICA(ContrastTransformer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("cumulant", self.cumulant, CUMULANTS)
+        check_n_pcs(self.n_pcs)
 
-    def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
-        datasets = [X, *backgrounds]
-        self.basis_ = common_basis(datasets, self.n_pcs)
+    def _check_width(self, n_features: int, *, contrasted: bool) -> None:
+        super()._check_width(n_features, contrasted=contrasted)
+        n_axes(self.n_pcs, n_features)
+        if self.rank is not None:
+            check_rank(self.rank, n_features)
+
+    @documented
+    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
+        self._check_parameters()
+        datasets = self._open(X, y, background)
+        rows = [part.rows for part in datasets]
+        summaries = [part.summary for part in datasets]
+        self.basis_ = axes_of(rows, summaries, self.n_pcs, memory_budget())
         fore, *others = (
-            project_cumulants(rows, self.basis_, self.cumulant)  # type: ignore[arg-type]
-            for rows in datasets
+            project_cumulants(part, self.basis_, self.cumulant)  # type: ignore[arg-type]
+            for part in rows
         )
         back = others[0] if others else None
         self.n_pcs_ = fore.n_features
@@ -162,6 +180,7 @@ class PlainICA(ContrastTransformer):
         self.components_ = fix_signs(lifted).T
         self.contrast_ratio_ = ratio[keep]
         self.weights_ = found.weights[keep]
+        return self
 
     def _choose_rank(self, fore: Cumulants, back: Cumulants | None) -> int:
         p = fore.n_features
@@ -172,9 +191,13 @@ class PlainICA(ContrastTransformer):
     def _wanted(self) -> int:
         wanted = self.rank_ if self.n_components is None else self.n_components
         if wanted > self.rank_:
-            warn_user(
-                f"n_components={wanted} patterns were asked for, but rank={self.rank_} were sought: "
-                "that many are returned. Raise rank.",
-                PatternWarning,
+            warn(
+                PatternWarning(
+                    "fewer-patterns",
+                    f"`n_components={wanted}` patterns were asked for, but `rank={self.rank_}` were "
+                    "sought: that many are returned",
+                    remedy="Raise `rank`.",
+                    parameter="rank",
+                )
             )
         return wanted

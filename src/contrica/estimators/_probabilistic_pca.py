@@ -8,14 +8,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from contrica.estimators._base import CovarianceTransformer
+from contrica.errors import ParameterError, PatternWarning, warn
 from contrica.estimators._contrastive_pca import (
     _check_covariances,
     _check_n_components,
     leading_eigenpairs,
 )
-from contrica.rows.blocks import Rows
-from contrica.validation import PatternWarning, check_choice, warn_user
+from contrica.estimators._transformer import CovarianceTransformer
+from contrica.moments.estimates import Cumulants
+from contrica.validation import check_choice
 
 __all__ = ["ProbabilisticContrastivePCA", "ProbabilisticPath", "probabilistic_pca_path"]
 
@@ -95,10 +96,13 @@ def probabilistic_pca_path(
 def _check_fraction(gamma: Any) -> float:
     number = isinstance(gamma, numbers.Real) and not isinstance(gamma, bool)
     if not (number and 0 <= float(gamma) < 1):
-        raise ValueError(
-            f'gamma={gamma!r} is out of range. It is "auto" or a fraction of n/m, the number of '
-            "foreground rows over that of background rows, and must be at least 0 and below 1: "
-            "beyond, the ratio of likelihoods has no maximum."
+        raise ParameterError(
+            "out-of-range",
+            f"`gamma` is {gamma!r}",
+            'must be "auto" or a fraction of n/m, the number of foreground rows over that of background '
+            "rows, at least 0 and below 1",
+            "At 1 and beyond the ratio of likelihoods has no maximum.",
+            "gamma",
         )
     return float(gamma)
 
@@ -212,9 +216,8 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
             _check_fraction(self.gamma)
         check_choice("scaling", self.scaling, SCALINGS)
 
-    def _fit(self, X: np.ndarray | Rows, backgrounds: list[np.ndarray | Rows]) -> None:
-        super()._fit(X, backgrounds)
-        per_row = len(X) / len(backgrounds[0]) if backgrounds else 0.0
+    def _finish(self, fore: Cumulants, back: Cumulants | None) -> None:
+        per_row = 0.0 if back is None else fore.n_samples / back.n_samples
         self.gamma_ = self.gamma_fraction_ * per_row
 
     def _directions(
@@ -236,19 +239,26 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
         self.score_scales_ = self._score_scales(lengths, deviations)
         none = int(np.sum(lengths == 0))
         if none:
-            warn_user(
-                f"{none} of {lengths.size} components have no loading at gamma={gamma:g}: "
-                "the background outweighs the foreground along them, and their scores are zero. Lower "
-                "gamma or n_components.",
-                PatternWarning,
+            warn(
+                PatternWarning(
+                    "no-loading",
+                    f"{none} of {lengths.size} components have no loading at `gamma={gamma:g}`: "
+                    "the background outweighs the foreground along them, and their scores are zero",
+                    remedy="Lower `gamma` or `n_components`.",
+                    parameter="gamma",
+                )
             )
         floor = 1e-12 * np.trace(foreground) / len(foreground)
         if self.noise_variance_ < -floor:
-            warn_user(
-                f"noise_variance_ = {self.noise_variance_:.3g} is negative: at gamma={gamma:g} no "
-                "Gaussian model attains the maximum. The directions are still those of contrastive PCA; "
-                "lower gamma for a model.",
-                PatternWarning,
+            warn(
+                PatternWarning(
+                    "no-model",
+                    f"noise_variance_ = {self.noise_variance_:.3g} is negative: at `gamma={gamma:g}` no "
+                    "Gaussian model attains the maximum",
+                    remedy="The directions are still those of contrastive PCA. Lower `gamma` for a "
+                    "model.",
+                    parameter="gamma",
+                )
             )
         return directions
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from contrica.estimators._base import BaseContrastive, Separation
-from contrica.moments.fourth import Cumulants
-from contrica.solvers.algorithm3 import background_scale, proportional_contrast
-from contrica.solvers.deflation import DEFLATIONS
-from contrica.solvers.ranks import Ranks
-from contrica.validation import check_choice, check_scale, generator
+from contrica.errors import ParameterWarning, warn
+from contrica.estimators._base import BaseContrastive
+from contrica.solvers.deflation import DEFLATIONS, check_deflation_budget
+from contrica.solvers.paper_solver import solve_plain, solve_proportional
+from contrica.solvers.problem import Problem, Separation
+from contrica.validation import check_choice, check_scale
 
 __all__ = ["ProportionalContrastiveICA"]
 
@@ -56,12 +56,12 @@ class ProportionalContrastiveICA(BaseContrastive):
     background_scale_estimates_ : ndarray of shape (n_background_,)
         Each background pattern's own estimate of γ; NaN where its weights differ in sign. Empty
         where γ was given.
-    components_, filters_, contrast_ratio_, foreground_weights_ : ndarray
+    components_, filters_, contrast_ratio_, source_ratio_, ranked_by_, foreground_weights_, scree_
         The foreground patterns, as in `ContrastiveICA`.
     background_components_, background_weights_, shared_weights_ : ndarray
         The background patterns, as in `ContrastiveICA`; empty, and ``n_background_`` 0, where γ was
         given.
-    n_background_, n_foreground_, n_pcs_, n_rows_held_, basis_, mean_, residual_, n_iter_
+    n_background_, n_foreground_, n_pcs_, n_rows_sampled_, basis_, mean_, residual_, n_iter_
         As in `ContrastiveICA`.
 
     See Also
@@ -123,37 +123,29 @@ class ProportionalContrastiveICA(BaseContrastive):
         if self.background_scale is not None:
             check_scale("background_scale", self.background_scale)
 
-    def _separate(self, fore: Cumulants, back: Cumulants, ranks: Ranks) -> Separation:
-        if self.background_scale is None:
-            scale = background_scale(
-                fore,
-                back,
-                *ranks,
-                rng=generator(self.random_state),
-                deflation=self.deflation,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
-            self.background_scale_ = scale.scale
-            self.background_scale_estimates_ = scale.estimates
-            self.background_components_ = self._lift_patterns(scale.background.vectors)
-            self.background_weights_ = scale.background.weights
-            self.n_background_ = scale.background.weights.size
-            self.shared_weights_ = scale.shared_weights
-            n_iter = scale.background.n_iter
-        else:
-            self.background_scale_ = float(self.background_scale)
-            self.background_scale_estimates_ = np.empty(0)
-            self.background_components_ = np.empty((0, self.n_features_in_))
-            self.background_weights_ = self.shared_weights_ = np.empty(0)
-            self.n_background_ = 0
-            n_iter = 1
-        found = proportional_contrast(
-            fore, back, ranks.n_foreground, background_scale=self.background_scale_
-        )
-        return Separation(found.foreground, found.ratio, found.residual, n_iter)
+    def _warn_of_no_effect(self) -> None:
+        defaults = {"n_background": None, "deflation": "thin", "tol": 1e-8, "max_iter": 200}
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            if self.background_scale is not None and value != default:
+                warn(
+                    ParameterWarning(
+                        "no-effect",
+                        f"`{name}={value}` has no effect where `background_scale` is given",
+                        remedy="Leave one of the two out.",
+                        parameter=name,
+                    )
+                )
 
-    def _plain_ica(self, fore: Cumulants) -> Separation:
-        self.background_scale_ = 0.0
-        self.background_scale_estimates_ = np.empty(0)
-        return super()._plain_ica(fore)
+    def _check_budget(self, n_dimensions: int, n_rows: int) -> None:
+        super()._check_budget(n_dimensions, n_rows)
+        check_deflation_budget(self.deflation, n_dimensions, self._workplace.budget)
+
+    def _separate(self, problem: Problem, rng: np.random.Generator) -> Separation:
+        if not problem.backs:
+            self.background_scale_, self.background_scale_estimates_ = 0.0, np.empty(0)
+            return solve_plain(problem, self._request)
+        found = solve_proportional(problem, self._request, self.background_scale, rng=rng)
+        self.background_scale_ = float(found.scale)
+        self.background_scale_estimates_ = found.scale_estimates
+        return found

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from contrica.errors import FileError
+
 __all__ = ["Result", "Row", "markdown"]
 
 
@@ -67,7 +69,7 @@ class Row:
         if not len(self.values):
             return "not run"
         if self.holds is not None and self.paper is None:
-            return "as planted" if self.holds else "not as planted"
+            return "truth found" if self.holds else "truth not found"
         if self.holds is not None:
             return "holds" if self.holds else "does not hold"
         if not isinstance(self.paper, float | int):
@@ -132,14 +134,18 @@ class Result:
 
         Raises
         ------
-        ValueError
+        FileError
             If it is something else.
         """
         try:
             fields = json.loads(text)
             return cls(**{**fields, "rows": [Row(**row) for row in fields["rows"]]})
-        except (TypeError, KeyError) as error:
-            raise ValueError(f"no result of an experiment: {error}") from error
+        except (TypeError, KeyError, ValueError) as error:
+            raise FileError(
+                "content",
+                f"the text is not the result of an experiment: {error}",
+                remedy="Run the experiment again.",
+            ) from error
 
 
 def _plain(value: Any) -> Any:
@@ -159,9 +165,9 @@ _HEAD = """\
 the values. *reproduced*: the median lies within the tolerance in brackets of the paper's number;
 *within ours*: the paper's value, of one random draw, lies among the middle 95 % of ours; *higher* and
 *lower*: ours lie beyond the one or the other; *holds* and *does not hold*: whether ours agree with a
-claim, or lie in a range, that the paper states; *as planted*: the answer that was put into made data was
-found. "–": there is nothing to compare, because the paper gives no value or because the data are others
-than its.
+claim, or lie in a range, that the paper states; *truth found*: the ground truth of simulated data
+was found. "–": there is nothing to compare, because the paper gives no value or because the data are
+others than its.
 Silhouettes and accuracies are computed with labels; where labels also chose a parameter, as the paper
 did for its rivals, the note says so.
 """

@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrica._version import __version__
-from contrica.datasets import MissingDataError, data_folder
-from contrica.experiments._report import Result, Row, markdown
-from contrica.files import output_file, output_folder
-from contrica.validation import (
+from contrica.datasets import data_folder
+from contrica.errors import (
     DelicateDataWarning,
+    FileMissingError,
+    FoundFileError,
     IdentifiabilityWarning,
     PatternWarning,
-    check_choice,
 )
+from contrica.experiments._report import Result, Row, markdown
+from contrica.output import output_file, output_folder
+from contrica.validation import check_choice
 
 __all__ = ["EXPERIMENTS", "Experiment", "Run", "reproduce"]
 
@@ -60,7 +62,7 @@ _ALL = (
     Experiment("transplant-part", "on a part of the cells", "transplant", "run_part", True),
     Experiment("transplant-kang", "the recipe on other cells", "transplant", "run_kang", True),
     Experiment("human-primate", "genes of human evolution", "human_primate", "run", True),
-    Experiment("human-primate-made", "made data, answer planted", "human_primate", "run_made"),
+    Experiment("human-primate-made", "simulated data, answer known", "human_primate", "run_made"),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}
 
@@ -95,7 +97,7 @@ class Run:
     data: Path | None = None
     n_jobs: int = 1
     progress: Progress | None = None
-    source: str = "made data"
+    source: str = "simulated data"
     _steps: list[int] = field(default_factory=lambda: [0, 0], init=False)
 
     def plan(self, steps: int) -> None:
@@ -197,12 +199,17 @@ def reproduce(
     folder = Path(out)
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
-        raise FileExistsError(f"{nearest} exists and is a file. Name a folder for the output.")
+        raise FoundFileError(
+            "file-not-folder",
+            f"{nearest} exists and is a file",
+            remedy="Name a folder for the output.",
+            parameter="out",
+        )
     if data is not None:
         data_folder(data)  # a path that is mistyped is said at once
     keys = {name: _key(EXPERIMENTS[name], quick, data) for name in wanted}
     if not overwrite:
-        _refuse_others(folder, keys)
+        _check_others(folder, keys)
     failed: dict[str, Result] = {}
     for name in wanted:
         experiment = EXPERIMENTS[name]
@@ -218,7 +225,7 @@ def reproduce(
             failed[name] = Result(
                 *(name, experiment.title, quick, __version__, 0.0),
                 missing=str(error),
-                broken=not isinstance(error, MissingDataError),
+                broken=not isinstance(error, FileMissingError),
             )
             if progress is not None:
                 progress(name, "could not be run", 1, 1)
@@ -231,7 +238,7 @@ def _key(experiment: Experiment, quick: bool, data: str | Path | None) -> str:
     here = Path(__file__).parent
     texts = [
         (here / name).read_bytes()
-        for name in (f"{experiment.module}.py", "_sweeps.py", "_ways.py", "_paper.py")
+        for name in (f"{experiment.module}.py", "_pairs.py", "_paper.py", "_sweeps.py", "_ways.py")
     ]
     digest = hashlib.sha256(b"".join(texts)).hexdigest()[:12]
     mode = "quick" if quick else "full"
@@ -243,21 +250,23 @@ def _fingerprint(data: str | Path | None) -> str:
     """Names and sizes of the files in the data folder, in short."""
     try:
         folder = data_folder(data)
-    except MissingDataError:
+    except FileMissingError:
         return "missing"
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     listed = "\n".join(f"{path.relative_to(folder)} {path.stat().st_size}" for path in files)
     return hashlib.sha256(listed.encode()).hexdigest()[:12]
 
 
-def _refuse_others(folder: Path, keys: dict[str, str]) -> None:
+def _check_others(folder: Path, keys: dict[str, str]) -> None:
     """Results made otherwise are neither taken for those asked for, nor replaced unasked."""
     for name, key in keys.items():
         done = _result_in(folder / name)
         if done is not None and done.key != key:
-            raise FileExistsError(
-                f"{folder / name} holds a result of another run ({done.key}; asked for: {key}). Name "
-                "another folder, or pass --overwrite to run it again."
+            raise FoundFileError(
+                "other-result",
+                f"{folder / name} has a result of another run ({done.key}; asked for: {key})",
+                remedy="Name another folder, or give `overwrite` to run it again.",
+                parameter="overwrite",
             )
 
 

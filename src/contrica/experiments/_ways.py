@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrica.decompositions import htd
-from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.estimates import Cumulants
+from contrica.moments.fourth import cumulants
 from contrica.solvers.algorithm2 import contrast
 from contrica.solvers.ratio import contrast_ratio
 

@@ -14,7 +14,8 @@ from contrica.experiments._report import Row
 from contrica.experiments._runner import Run
 from contrica.experiments._sweeps import ALPHAS, SCALES_4, gammas, tune
 from contrica.experiments._ways import AUTHORS, WAYS, ranked_contrast, ranked_ica
-from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.estimates import Cumulants
+from contrica.moments.fourth import cumulants
 from contrica.solvers.algorithm3 import scale_sweep
 from contrica.solvers.ranks import Ranks, scree
 
@@ -48,7 +49,7 @@ CHOSEN = (
     "RNF181",
 )
 TUNED = "the list of genes, which is the answer, chose the parameter, as in the paper"
-PLANTED = {"first": 15, "second": 15, "misclassified": 0}
+TRUTH = {"first": 15, "second": 15, "misclassified": 0}
 
 
 def run(run: Run, n_cells: int = 10_000) -> list[Row]:
@@ -75,10 +76,10 @@ def run(run: Run, n_cells: int = 10_000) -> list[Row]:
 
 
 def run_made(run: Run) -> list[Row]:
-    """The same analysis of made data, where the answer is known; a new draw for each value."""
+    """The same analysis of simulated data, where the answer is known; a new draw for each value."""
     n_draws = N_SEEDS_QUICK if run.quick else N_SEEDS
     draws = [make_human_primate(random_state=seed) for seed in range(n_draws)]
-    run.source = f"{n_draws} draws of made data, 10000 cells each of three species, genes planted"
+    run.source = f"{n_draws} draws of simulated data, 10000 cells of each species, with known genes"
     return _recipe(run, draws, [(seed, seed) for seed in range(n_draws)], compare=False)
 
 
@@ -201,13 +202,13 @@ def _rows(genes: dict[str, list[Genes]], ratios: list[np.ndarray]) -> list[Row]:
 
 
 def _made_rows(genes: dict[str, list[Genes]]) -> list[Row]:
-    """The same counts beside the planted ones, which cICA must find."""
+    """The same counts beside the ground truth, which cICA must find."""
     rows = []
     for method, found in genes.items():
         for name, quantity in QUANTITIES.items():
             values = [float(getattr(each, name)) for each in found]
-            note = f"planted: {PLANTED[name]}" + (f"; {TUNED}" if method in PARAMETERS else "")
-            right = bool(np.median(values) == PLANTED[name]) if method in WAYS else None
+            note = f"ground truth: {TRUTH[name]}" + (f"; {TUNED}" if method in PARAMETERS else "")
+            right = bool(np.median(values) == TRUTH[name]) if method in WAYS else None
             rows.append(Row(f"{method}, {quantity}", values, holds=right, note=note))
     return rows
 

@@ -52,58 +52,81 @@ def draw(
     data = load_corrupted_mnist(folder, design=design, fraction=fraction, random_state=seed)
     X = data.foreground - data.foreground.mean(axis=0)
     Y = data.background - data.background.mean(axis=0)
-    basis = common_basis([X, Y], N_PCS)
-    n_background, n_foreground = RANKS[design]
-    found: dict[str, Any] = {}
-    small = X @ basis, Y @ basis
-    for way, options in WAYS.items():
-        fore, back = (cumulants(rows, options["estimate"]) for rows in small)
-        runs = [
-            ranked_contrast(fore, back, n_background, n_foreground, way, i) for i in range(n_seeds)
-        ]
-        found[way] = [basis @ each.vectors[:, :2] for each in runs]
-        found[f"ratios, {way}"] = runs[0].cumulant_ratios
-    fore, back = (cumulants(rows, "unbiased") for rows in small)
-    found["ICA"] = [basis @ ranked_ica(fore, back, n_background + n_foreground)[:, :2]]
-    covariances = X.T @ X / len(X), Y.T @ Y / len(Y)
-    labels = data.labels
-    single = labels < 2
-    if design == "discrete":
-        best = tune_silhouette(
-            ALPHAS, contrastive_pca_path(*covariances, 2, ALPHAS), X[single], labels[single]
-        )
-        grid = gammas(0.9)
-        path = probabilistic_pca_path(*covariances, 2, grid)
-        second = tune_silhouette(grid, path.loadings, X[single], labels[single])
-        found["chosen"] = {"cPCA": best.parameter, "PCPCA": second.parameter}
-        found["cPCA"], found["PCPCA"] = [best.vectors], [second.vectors]
-    else:
-        found["cPCA"] = [contrastive_pca_path(*covariances, 2, [1.0])[0]]
-        found["PCPCA"] = [probabilistic_pca_path(*covariances, 2, [0.9]).loadings[0]]
-    found["images"] = {m: found[m][0].T for m in METHODS}
+    basis = np.asarray(common_basis([X, Y], N_PCS))
+    single = data.labels < 2
+    rows, labels = X[single], data.labels[single]
+    found = _cica(X @ basis, Y @ basis, basis, *RANKS[design], n_seeds)
+    found |= _rivals(design, X.T @ X / len(X), Y.T @ Y / len(Y), rows, labels)
+    patterns = {m: found.pop(m) for m in METHODS}
+    found["images"] = {m: patterns[m][0].T for m in METHODS}
     found["correlations"] = {
-        m: [_correlations(v, data.patterns) for v in found[m]] for m in METHODS
+        m: [_correlations(v, data.patterns) for v in patterns[m]] for m in METHODS
     }
     if design == "discrete":
-        few = np.flatnonzero(single)
-        scores = {m: [X[few] @ v for v in found[m]] for m in METHODS}
-        found["silhouette"] = {
-            m: [silhouette(each, labels[few]) for each in scores[m]] for m in METHODS
-        }
-        found["accuracy"] = {
-            m: [_accuracy(each, labels[few]) for each in scores[m]] for m in METHODS
-        }
-        shown = few[some_rows(labels[few], 1500)]
-        found["points"] = {m: X[shown] @ found[m][0] for m in METHODS}
-        found["point labels"] = labels[shown]
-    for method in METHODS:
-        del found[method]
+        found |= _told_apart(patterns, rows, labels)
     found["means"] = data.patterns
     found["examples"] = (data.foreground[::97][:8], data.background[::97][:8])
     found["explained"] = float(
         np.sum((np.vstack([X, Y]) @ basis) ** 2) / (np.sum(X**2) + np.sum(Y**2))
     )
     return found
+
+
+def _cica(
+    X: np.ndarray,
+    Y: np.ndarray,
+    basis: np.ndarray,
+    n_background: int,
+    n_foreground: int,
+    n_seeds: int,
+) -> dict[str, Any]:
+    """Patterns of cICA in all ways, for each seed, and of ICA; data in the coordinates of the basis."""
+    found: dict[str, Any] = {}
+    for way, options in WAYS.items():
+        fore, back = (cumulants(rows, options["estimate"]) for rows in (X, Y))
+        runs = [
+            ranked_contrast(fore, back, n_background, n_foreground, way, i) for i in range(n_seeds)
+        ]
+        found[way] = [basis @ each.vectors[:, :2] for each in runs]
+        found[f"ratios, {way}"] = runs[0].cumulant_ratios
+    fore, back = (cumulants(rows, "unbiased") for rows in (X, Y))
+    found["ICA"] = [basis @ ranked_ica(fore, back, n_background + n_foreground)[:, :2]]
+    return found
+
+
+def _rivals(
+    design: str, fore: np.ndarray, back: np.ndarray, rows: np.ndarray, labels: np.ndarray
+) -> dict[str, Any]:
+    """Patterns of cPCA and PCPCA, by covariances; "discrete" chooses their parameters by the labels."""
+    if design != "discrete":
+        return {
+            "cPCA": [contrastive_pca_path(fore, back, 2, [1.0])[0]],
+            "PCPCA": [probabilistic_pca_path(fore, back, 2, [0.9]).loadings[0]],
+        }
+    best = tune_silhouette(ALPHAS, contrastive_pca_path(fore, back, 2, ALPHAS), rows, labels)
+    grid = gammas(0.9)
+    second = tune_silhouette(
+        grid, probabilistic_pca_path(fore, back, 2, grid).loadings, rows, labels
+    )
+    return {
+        "chosen": {"cPCA": best.parameter, "PCPCA": second.parameter},
+        "cPCA": [best.vectors],
+        "PCPCA": [second.vectors],
+    }
+
+
+def _told_apart(
+    patterns: dict[str, list[np.ndarray]], rows: np.ndarray, labels: np.ndarray
+) -> dict[str, Any]:
+    """How well scores tell images of a 0 from those of a 1, and some points to draw."""
+    scores = {m: [rows @ v for v in patterns[m]] for m in METHODS}
+    shown = some_rows(labels, 1500)
+    return {
+        "silhouette": {m: [silhouette(each, labels) for each in scores[m]] for m in METHODS},
+        "accuracy": {m: [_accuracy(each, labels) for each in scores[m]] for m in METHODS},
+        "points": {m: rows[shown] @ patterns[m][0] for m in METHODS},
+        "point labels": labels[shown],
+    }
 
 
 def _draws(run: Run, design: str) -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ from contrica.experiments._report import Row
 from contrica.experiments._runner import Run
 from contrica.experiments._sweeps import ALPHAS, SCALES_4, gammas, silhouette, tune_silhouette
 from contrica.experiments._ways import WAYS, range_note, ranked_contrast, ranked_ica
-from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.estimates import Cumulants
+from contrica.moments.fourth import cumulants
 from contrica.moments.projection import common_basis
 from contrica.solvers.algorithm3 import scale_sweep
 from contrica.solvers.ranks import Ranks, scree
@@ -175,12 +176,12 @@ def _eigenvalues(run: Run, fore: Cumulants, back: Cumulants) -> list[Row]:
         ("background", values.background, MOUSE_BACKGROUND),
         ("foreground", values.foreground, MOUSE_FOREGROUND),
     ):
-        seen = np.abs(np.asarray(ours))[start : start + len(paper)]
-        worst = float(np.max(np.abs(seen / np.array(paper) - 1)))
+        found = np.abs(np.asarray(ours))[start : start + len(paper)]
+        worst = float(np.max(np.abs(found / np.array(paper) - 1)))
         run.table(
             f"eigenvalues_{name}.csv",
             ("number from 0", "ours", "paper"),
-            ((start + i, *pair) for i, pair in enumerate(zip(seen, paper, strict=True))),
+            ((start + i, *pair) for i, pair in enumerate(zip(found, paper, strict=True))),
         )
         rows.append(
             Row(

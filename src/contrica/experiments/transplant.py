@@ -23,7 +23,8 @@ from contrica.experiments._sweeps import (
     tune,
 )
 from contrica.experiments._ways import AUTHORS, WAYS, ranked_contrast, ranked_ica
-from contrica.moments.fourth import Cumulants, cumulants
+from contrica.moments.estimates import Cumulants
+from contrica.moments.fourth import cumulants
 from contrica.moments.projection import common_basis
 from contrica.solvers.algorithm3 import scale_sweep
 from contrica.solvers.ranks import Ranks, Scree, scree

@@ -25,9 +25,9 @@ DENSE_SIZE = 2000
 # A vector of which this much, by squared length, lies in a span lies in it.
 CONTAINED = 1 - 1e-8
 # Entries of a table of differences of eigenvalues that is held at a time.
-MOST_DIFFERENCES = 2**16
+MAX_DIFFERENCES = 2**16
 # Steps towards the roots of a secular equation; six or so suffice.
-MOST_STEPS = 60
+MAX_STEPS = 60
 
 
 def n_significant(values: np.ndarray, size: int, tolerance: float | None = None) -> int:
@@ -173,7 +173,7 @@ class _Roots(NamedTuple):
 
 
 def _chunks(size: int) -> list[slice]:
-    step = max(MOST_DIFFERENCES // max(size, 1), 1)
+    step = max(MAX_DIFFERENCES // max(size, 1), 1)
     return [slice(start, start + step) for start in range(0, size, step)]
 
 
@@ -243,7 +243,7 @@ def _secular_roots(d: np.ndarray, squares: np.ndarray, strength: float) -> _Root
         delta = d - d[nearest[part], None]
         a, b = np.where(upper, -gap, 0.0), np.where(upper, 0.0, gap)
         t, low, high = (a + b) / 2, a, b
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             left, right, left_slope, right_slope = sides(delta, t)
             value = 1 + left + right
             low, high = np.where(value < 0, t, low), np.where(value < 0, high, t)

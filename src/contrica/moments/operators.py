@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from contrica.errors import FeaturesError
 from contrica.moments.symmetric import n_packed, pair_indices, smat, svec, svec_outer
 from contrica.validation import check_symmetric_tensor
 
@@ -28,6 +29,8 @@ class TensorOperator(ABC):
     """A symmetric tensor of format ``p × p × p × p``; ``+``, ``-`` and a scalar ``*`` compose."""
 
     n_features: int
+    # Whether the flattening is in memory: eigenvalues are then a matter of seconds at most.
+    is_written_out: bool = False
 
     @property
     def norm_is_exact(self) -> bool:
@@ -87,6 +90,8 @@ class PackedTensor(TensorOperator):
         ``p``.
     """
 
+    is_written_out = True
+
     def __init__(self, flattening: np.ndarray, n_features: int) -> None:
         self.flattening = flattening
         self.n_features = n_features
@@ -120,6 +125,8 @@ class RankOneSum(TensorOperator):
     array([[2., 0.],
            [0., 0.]])
     """
+
+    is_written_out = True
 
     def __init__(self, weights: np.ndarray, vectors: np.ndarray) -> None:
         self.weights = np.asarray(weights, dtype=float)
@@ -197,6 +204,7 @@ class _Combination(TensorOperator):
     """A linear combination of tensors, kept as an expression."""
 
     def __init__(self, terms: tuple[tuple[float, TensorOperator], ...]) -> None:
+        self.is_written_out = all(term.is_written_out for _, term in terms)
         self.terms = terms
         self.n_features = terms[0][1].n_features
 
@@ -226,9 +234,10 @@ class _Combination(TensorOperator):
 
 def _combine(left: TensorOperator, right: TensorOperator, factor: float) -> TensorOperator:
     if left.n_features != right.n_features:
-        raise ValueError(
-            f"cannot combine tensors over {left.n_features} and {right.n_features} variables. "
-            "Both must be of the same format."
+        raise FeaturesError(
+            "width",
+            f"cannot combine tensors over {left.n_features} and {right.n_features} variables",
+            remedy="Both must be of the same format.",
         )
     if isinstance(left, PackedTensor) and isinstance(right, PackedTensor | RankOneSum):
         # Once a flattening is written out, the difference costs no more memory than it does.

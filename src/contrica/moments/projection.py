@@ -5,38 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from contrica.moments.fourth import (
-    MAX_PACKED_FEATURES,
-    BlockMoments,
-    Cumulants,
-    Estimate,
-    Scatter,
-    Storage,
-    cumulants,
-    expanded_rows,
-    fits_packed,
-)
+from contrica.errors import ParameterError
+from contrica.moments.estimates import Cumulants, Estimate, Storage
+from contrica.moments.fourth import MAX_PACKED_FEATURES, cumulants, fits_packed
+from contrica.moments.grouped import GroupMoments
+from contrica.moments.packed import BlockMoments, expanded_rows
+from contrica.moments.scatter import Scatter
 from contrica.moments.symmetric import fix_signs
-from contrica.rows.blocks import (
-    Chosen,
-    Rows,
-    Summary,
-    accumulate,
-    as_rows,
-    chosen_rows,
-    column_summary,
-    gram_times,
-    held_in_memory,
-    projected,
-    rows_times,
-)
+from contrica.rows.containers import as_rows
 from contrica.rows.memory import memory_budget
+from contrica.rows.products import Chosen, chosen_rows, gram_times, in_memory, projected, rows_times
+from contrica.rows.protocol import Rows, accumulate, block_rows
+from contrica.rows.summary import ColumnSummary, Summary, column_summary
 from contrica.rows.threads import team
 from contrica.validation import check_choice, check_count
 
@@ -44,10 +30,15 @@ __all__ = [
     "CUMULANTS",
     "MAX_PCS",
     "VARIANCE_SHARE",
+    "RowEstimate",
     "RowSurvey",
+    "Surveyed",
+    "axes_of",
     "basis_of_cumulants",
+    "check_n_pcs",
     "common_basis",
     "estimate_of_rows",
+    "n_axes",
     "project_cumulants",
     "project_rows",
     "rows_in",
@@ -104,15 +95,89 @@ def common_basis(
     >>> common_basis([X, X]).shape
     (40, 17)
     """
-    datasets = [as_rows(X) for X in datasets]
-    p = datasets[0].shape[1]
-    if isinstance(n_pcs, str) and n_pcs == "auto" and p <= MAX_PCS:
+    parts = [as_rows(X) for X in datasets]
+    if n_axes(n_pcs, parts[0].shape[1]) is None:
         return None
-    budget = memory_budget(memory_limit)
+    return axes_of(parts, list(map(column_summary, parts)), n_pcs, memory_budget(memory_limit))
+
+
+def axes_of(
+    datasets: Sequence[np.ndarray | Rows],
+    summaries: Sequence[ColumnSummary],
+    n_pcs: int | str | None,
+    budget: int,
+) -> np.ndarray | None:
+    """`common_basis` of rows that were read once already.
+
+    Parameters
+    ----------
+    datasets : sequence of ndarray or Rows
+    summaries : sequence of ColumnSummary
+        Of each.
+    n_pcs : int, "auto" or None
+    budget : int
+        Bytes.
+
+    Returns
+    -------
+    ndarray of shape (n_features, k) or None
+    """
+    count = n_axes(n_pcs, datasets[0].shape[1])
+    if count is None:
+        return None
+    stacked = Summary()
+    for part in summaries:
+        stacked.add(part)
+    whole = stacked.summary()
     if n_pcs is None:
-        return None if p <= MAX_PACKED_FEATURES else _span(datasets, budget)
-    count = _most_axes(n_pcs, p)
-    return _kept_axes(n_pcs, *_leading_axes(datasets, count, budget))
+        return _span(datasets, whole, budget)
+    return _kept_axes(n_pcs, *_leading_axes(datasets, whole, count, budget))
+
+
+def n_axes(n_pcs: int | str | None, n_features: int) -> int | None:
+    """How many principal axes to compute; ``None`` where all variables are kept as they are.
+
+    Parameters
+    ----------
+    n_pcs : int, "auto" or None
+    n_features : int
+
+    Returns
+    -------
+    int or None
+    """
+    if n_pcs is None:
+        return None if n_features <= MAX_PACKED_FEATURES else n_features
+    if isinstance(n_pcs, str) and n_pcs == "auto":
+        return None if n_features <= MAX_PCS else MAX_PCS
+    check_n_pcs(n_pcs)
+    count = int(n_pcs)
+    if count > n_features:
+        raise ParameterError(
+            "too-large",
+            f"`n_pcs={count}` is more than the {n_features} variables there are",
+            remedy='Lower it, or use `n_pcs=None` to keep all variables or "auto" for the paper\'s rule.',
+            parameter="n_pcs",
+        )
+    return count
+
+
+def check_n_pcs(n_pcs: object) -> None:
+    """Refuse what is neither a number of principal components, nor "auto", nor None.
+
+    Parameters
+    ----------
+    n_pcs : object
+    """
+    if isinstance(n_pcs, str) and n_pcs != "auto":
+        raise ParameterError(
+            "unknown-choice",
+            f"`n_pcs={n_pcs}` is not known",
+            remedy='Give a whole number, "auto" or None (no PCA).',
+            parameter="n_pcs",
+        )
+    if n_pcs is not None and not isinstance(n_pcs, str):
+        check_count("n_pcs", n_pcs)
 
 
 def basis_of_cumulants(
@@ -130,9 +195,9 @@ def basis_of_cumulants(
     ndarray of shape (n_features, k) or None
     """
     p, total = datasets[0].n_features, sum(part.n_samples for part in datasets)
-    if n_pcs is None or (isinstance(n_pcs, str) and n_pcs == "auto" and p <= MAX_PCS):
+    count = n_axes(n_pcs, p)
+    if n_pcs is None or count is None:
         return None
-    count = _most_axes(n_pcs, p)
     mean = sum(part.mean * (part.n_samples / total) for part in datasets)
     scatter = sum(
         part.n_samples * (part.covariance + np.outer(part.mean - mean, part.mean - mean))
@@ -141,23 +206,6 @@ def basis_of_cumulants(
     values, axes = eigh(scatter, subset_by_index=[p - count, p - 1])
     leading = np.maximum(values[::-1], 0.0)
     return _kept_axes(n_pcs, leading, axes[:, ::-1], float(np.trace(scatter)))
-
-
-def _most_axes(n_pcs: int | str, n_features: int) -> int:
-    """How many axes to compute."""
-    if isinstance(n_pcs, str):
-        if n_pcs != "auto":
-            raise ValueError(
-                f'n_pcs={n_pcs!r} is not known. Give a whole number, "auto" or None (no PCA).'
-            )
-        return MAX_PCS
-    count = check_count("n_pcs", n_pcs)
-    if count > n_features:
-        raise ValueError(
-            f"n_pcs={count} is more than the {n_features} variables there are. "
-            'Lower it, or use n_pcs=None to keep all variables or "auto" for the paper\'s rule.'
-        )
-    return count
 
 
 def _kept_axes(n_pcs: int | str, values: np.ndarray, axes: np.ndarray, trace: float) -> np.ndarray:
@@ -187,7 +235,7 @@ def project_rows(
     ndarray of shape (n_samples, k)
     """
     check_choice("cumulant", estimate, CUMULANTS)
-    seen = held_in_memory(rows) if basis is None else rows_times(rows, basis)
+    seen = in_memory(rows) if basis is None else rows_times(rows, basis)
     return winsorize_rows(seen) if estimate == "robust" else seen
 
 
@@ -199,38 +247,54 @@ def rows_in(
     return project_rows(rows, basis, estimate) if estimate == "robust" else projected(rows, basis)
 
 
+class Surveyed(NamedTuple):
+    """Cumulants of all rows, a sample of the rows, and moments of groups of them if asked for."""
+
+    cumulants: Cumulants
+    rows: np.ndarray
+    grouped: GroupMoments | None
+
+
 def survey(
     rows: np.ndarray | Rows,
     estimate: Estimate,
-    most: int,
+    n_sampled: int,
     *,
+    n_groups: int = 0,
     storage: Storage = "auto",
     memory_limit: int | None = None,
-) -> tuple[Cumulants, np.ndarray]:
-    """Cumulants of all rows, and some of the rows, drawn at random; in one pass if cumulants are packed.
+) -> Surveyed:
+    """Cumulants of all rows, and a random sample of the rows; in one pass if cumulants are packed.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, k), or Rows
     estimate : {"plugin", "unbiased"}
-    most : int
-        Rows to draw, fewer than there are; the same ones of every container.
+    n_sampled : int
+        Rows to sample, fewer than there are; the same ones of every container.
+    n_groups : int
+        Groups of rows whose moments to take as well, if cumulants are packed.
     storage, memory_limit
         As of `contrica.moments.fourth.cumulants`.
 
     Returns
     -------
-    Cumulants
-    ndarray of shape (most, k)
+    Surveyed
     """
     n, k = rows.shape
-    index = np.sort(np.random.default_rng(0).choice(n, min(most, n), replace=False))
+    index = np.sort(np.random.default_rng(0).choice(n, min(n_sampled, n), replace=False))
     packed = storage == "packed" or (storage == "auto" and fits_packed(k, memory_limit))
-    if isinstance(rows, np.ndarray) or not packed:
+    if not packed:
         found = cumulants(rows, estimate, storage=storage, memory_limit=memory_limit)
-        return found, chosen_rows(rows, index)
-    both = accumulate(rows, partial(RowSurvey, k, index), expanded_rows(k, rows))
-    return both.moments.cumulants(estimate, last=True), both.chosen.rows(k)
+        return Surveyed(found, chosen_rows(rows, index), None)
+    step = expanded_rows(k, rows)
+    if n_groups:  # each group has its share of a block
+        step = max(min(step * n_groups, block_rows(k, rows)), step)
+    both = accumulate(rows, partial(RowSurvey, k, index, n_groups), step)
+    if both.grouped is None:
+        return Surveyed(both.moments.cumulants(estimate, last=True), both.chosen.rows(k), None)
+    total = both.grouped.total().cumulants(estimate, last=True)
+    return Surveyed(total, both.chosen.rows(k), both.grouped)
 
 
 class RowSurvey:
@@ -240,22 +304,31 @@ class RowSurvey:
     ----------
     n_features : int
     index : ndarray of int
+    n_groups : int
+        Groups of rows whose moments are taken; 0 for those of all rows alone.
     start : int
-        As of `contrica.rows.blocks.Chosen`.
+        As of `contrica.rows.products.Chosen`.
     """
 
-    def __init__(self, n_features: int, index: np.ndarray, start: int = 0) -> None:
-        self.moments, self.chosen = BlockMoments(n_features), Chosen(index, start)
+    def __init__(
+        self, n_features: int, index: np.ndarray, n_groups: int = 0, start: int = 0
+    ) -> None:
+        self.chosen = Chosen(index, start)
+        self.moments = BlockMoments(n_features)
+        self.grouped = GroupMoments(n_features, n_groups, start) if n_groups else None
 
     def update(self, block: Any) -> RowSurvey:
         """Add a block of rows."""
-        self.moments.update(block)
+        (self.moments if self.grouped is None else self.grouped).update(block)
         self.chosen.update(block)
         return self
 
     def merge(self, other: RowSurvey) -> RowSurvey:
         """Add what another one holds."""
-        self.moments.merge(other.moments)
+        if self.grouped is None or other.grouped is None:
+            self.moments.merge(other.moments)
+        else:
+            self.grouped.merge(other.grouped)
         self.chosen.merge(other.chosen)
         return self
 
@@ -358,15 +431,6 @@ def whitening(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarr
     return vectors[:, held] / scale, vectors[:, held] * scale
 
 
-def _stacked_mean(datasets: Sequence[np.ndarray | Rows]) -> tuple[np.ndarray, float]:
-    """Mean of all rows, and the sum of their squares about it."""
-    stacked = Summary()
-    for X in datasets:
-        stacked.add(column_summary(X))
-    found = stacked.summary()
-    return found.mean, float(np.sum(found.energy))
-
-
 def _scatter(datasets: Sequence[np.ndarray | Rows], mean: np.ndarray) -> np.ndarray:
     """``Σ (x − μ)(x − μ)ᵀ`` over the rows of all datasets."""
     first, *others = (accumulate(X, partial(Scatter, mean)) for X in datasets)
@@ -377,10 +441,10 @@ def _scatter(datasets: Sequence[np.ndarray | Rows], mean: np.ndarray) -> np.ndar
 
 
 def _leading_axes(
-    datasets: Sequence[np.ndarray | Rows], count: int, budget: int
+    datasets: Sequence[np.ndarray | Rows], whole: ColumnSummary, count: int, budget: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Largest eigenvalues of the stacked scatter matrix, their axes as columns, and its trace."""
-    mean, trace = _stacked_mean(datasets)
+    mean, trace = whole.mean, float(np.sum(whole.energy))
     p = mean.size
     rows = sum(len(X) for X in datasets)
     if _by_scatter(datasets, budget):
@@ -395,7 +459,7 @@ def _leading_axes(
     few = rows < p and not sparse and 4 * 8 * rows * p <= budget
     if few or count >= min(p, rows) - 1:
         # the right singular vectors of the rows themselves
-        centred = np.vstack([held_in_memory(X) - mean for X in datasets])
+        centred = np.vstack([in_memory(X) - mean for X in datasets])
         _, singular, right = np.linalg.svd(centred, full_matrices=count > rows)
         values = np.zeros(count)
         values[: min(count, rows)] = singular[:count] ** 2
@@ -410,7 +474,7 @@ def _by_scatter(datasets: Sequence[np.ndarray | Rows], budget: int) -> bool:
     matrix is large.
     """
     p = datasets[0].shape[1]
-    if all(isinstance(X, Rows) and X.at_hand for X in datasets):
+    if all(isinstance(X, Rows) and X.is_in_memory for X in datasets):
         return p <= SPARSE_SCATTER
     if SCATTER_COPIES * 8 * p**2 > budget or p > DENSE_SCATTER:
         return False
@@ -423,7 +487,7 @@ def _lanczos_axes(
     """As `_leading_axes`, from products with the rows."""
     p = mean.size
     start = np.full(p, p**-0.5)  # the same for every fit
-    sparse = all(isinstance(X, Rows) and X.sparse and X.at_hand for X in datasets)
+    sparse = all(isinstance(X, Rows) and X.sparse and X.is_in_memory for X in datasets)
     # one team for all products; where rows are dense, BLAS has threads of its own
     with team() if sparse else nullcontext(None) as threads:
 
@@ -437,11 +501,13 @@ def _lanczos_axes(
     return np.maximum(values[order], 0.0), axes[:, order]
 
 
-def _span(datasets: Sequence[np.ndarray | Rows], budget: int) -> np.ndarray | None:
+def _span(
+    datasets: Sequence[np.ndarray | Rows], whole: ColumnSummary, budget: int
+) -> np.ndarray | None:
     """Axes of the space in which the rows vary, where that is smaller than the space of all variables."""
     p, rows = datasets[0].shape[1], sum(len(X) for X in datasets)
     if rows > p and not _by_scatter(datasets, budget):
         return None
-    values, axes, _ = _leading_axes(datasets, min(p, rows), budget)
+    values, axes, _ = _leading_axes(datasets, whole, min(p, rows), budget)
     rank = int(np.sum(values > p * np.finfo(float).eps * values[0]))
     return None if rank == p else fix_signs(axes[:, : max(rank, 1)])

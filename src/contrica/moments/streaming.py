@@ -16,26 +16,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.moments.fourth import Cumulants, Estimate, Moments, expanded_rows, packed_bytes
+from contrica.errors import DataError, FileError, FileMissingError, ParameterError
+from contrica.moments.estimates import Cumulants, Estimate
+from contrica.moments.fourth import packed_bytes
+from contrica.moments.packed import Moments, expanded_rows
 from contrica.moments.projection import RowSurvey
-from contrica.rows.blocks import (
-    ColumnSummary,
-    Rows,
-    Summary,
-    accumulate,
-    as_rows,
-    column_names,
-    column_summary,
-    projected,
-)
+from contrica.rows.containers import as_rows, column_names
 from contrica.rows.memory import check_memory, memory_budget
+from contrica.rows.products import projected
+from contrica.rows.protocol import Rows, accumulate
+from contrica.rows.summary import ColumnSummary, Summary, column_summary
 from contrica.validation import check_count, check_finite, check_same_features, check_width
 
 __all__ = ["CheckedRows", "DataSums"]
 
 # Entries of the rows that are kept as a sample: 32 MB.
 SAMPLE_ENTRIES = 2**22
-FEWEST_KEPT = 2000
+MIN_KEPT = 2000
 
 
 class CheckedRows(NamedTuple):
@@ -107,7 +104,7 @@ class DataSums:
         """Add a block of rows, of any container; refused as a whole if one of them cannot be used."""
         return self.add(self.check(X))
 
-    def check(self, X: Any, name: str = "a block") -> CheckedRows:
+    def check(self, X: Any, name: str = "a block", *, columns_of: Any = None) -> CheckedRows:
         """Rows that can be added, or an error; nothing is added yet.
 
         Parameters
@@ -115,6 +112,8 @@ class DataSums:
         X : array-like, or any container that `contrica.rows.as_rows` knows
         name : str
             What errors call it.
+        columns_of : object, optional
+            The table whose column names these rows have, if not X.
 
         Returns
         -------
@@ -124,25 +123,57 @@ class DataSums:
         if not isinstance(rows, Rows):
             rows = np.asarray(rows, dtype=float)
             if rows.ndim != 2:
-                raise ValueError(
-                    f"{name} has {rows.ndim} dimensions, but a table of rows by variables is needed. A "
-                    "single row is row.reshape(1, -1)."
+                raise DataError(
+                    "not-a-table",
+                    f"{name} has {rows.ndim} dimensions",
+                    "a table of rows by variables is needed",
+                    "A single row is row.reshape(1, -1).",
+                    name,
                 )
         self._check_room(rows.shape[1], name)
-        columns = column_names(X)
+        columns = column_names(X if columns_of is None else columns_of)
         columns = column_names(rows) if columns is None else columns
-        self._compare(columns, name)
+        self.compare_columns(columns, name)
         summary = column_summary(rows) if len(rows) else None
         if summary is not None:
             check_finite(summary, name)
         return CheckedRows(rows, summary, columns)
 
-    def _compare(self, columns: list[str] | None, name: str) -> None:
-        """Refuse other variables, or the same in another order, where both have names."""
-        if self.columns is not None and columns is not None:
-            known, found = (np.asarray(each, dtype=object) for each in (self.columns, columns))
-            check_same_features(
-                known, found, known.size, found.size, name="earlier rows", other=name
+    def compare_columns(
+        self, columns: list[str] | None, name: str, known: list[str] | None = None
+    ) -> None:
+        """Refuse other variables, or the same in another order, where both have names.
+
+        Parameters
+        ----------
+        columns : list of str or None
+        name : str
+            What errors call the rows that have them.
+        known : list of str, optional
+            What to compare with; the names of the rows so far by default.
+        """
+        earlier = known or self.columns
+        if earlier is not None and columns is not None:
+            before, now = (np.asarray(each, dtype=object) for each in (earlier, columns))
+            check_same_features(before, now, before.size, now.size, name="earlier rows", other=name)
+
+    def check_beside(self, other: DataSums, name: str) -> None:
+        """Refuse sums over other variables, or in another basis, than those of another dataset.
+
+        Parameters
+        ----------
+        other : DataSums
+        name : str
+            What errors call these.
+        """
+        check_width(self.n_features, other.n_features, name)
+        self.compare_columns(other.columns, name)
+        if not _same_basis(self.basis, other.basis):
+            raise ParameterError(
+                "basis",
+                "the sums of foreground and background were taken in different bases",
+                remedy="Give both the same one.",
+                parameter="basis",
             )
 
     def add(self, checked: CheckedRows) -> DataSums:
@@ -161,7 +192,9 @@ class DataSums:
         seen = projected(rows, self.basis)
         if isinstance(seen, Rows):
             width = self._rows.shape[1]
-            found = accumulate(seen, partial(RowSurvey, width, index), expanded_rows(width, seen))
+            found = accumulate(
+                seen, partial(RowSurvey, width, index, 0), expanded_rows(width, seen)
+            )
             self._moments.merge(found.moments)  # type: ignore[union-attr]
             kept = found.chosen.rows(width)
         else:
@@ -175,7 +208,7 @@ class DataSums:
     def _most(self) -> int:
         """Rows to keep at most."""
         width = max(self._rows.shape[1], 1)
-        return max(SAMPLE_ENTRIES // width, FEWEST_KEPT) if self.n_kept is None else self.n_kept
+        return max(SAMPLE_ENTRIES // width, MIN_KEPT) if self.n_kept is None else self.n_kept
 
     def _check_room(self, n_features: int, name: str) -> None:
         """Say before any row is added that rows are of another width, or that there is no room."""
@@ -185,22 +218,27 @@ class DataSums:
         width = n_features
         if self.basis is not None:
             if self.basis.ndim != 2 or len(self.basis) != n_features:
-                raise ValueError(
-                    f"basis has shape {self.basis.shape}, but rows have {n_features} variables: it needs "
-                    "a row for each of them and a column for each axis."
+                raise ParameterError(
+                    "basis-shape",
+                    f"`basis` has shape {self.basis.shape}",
+                    f"rows have {n_features} variables: it needs a row for each of them and a column for "
+                    "each axis",
+                    parameter="basis",
                 )
             width = self.basis.shape[1]
         what = f"{width} variables" if self.basis is None else f"{width} axes"
         advice = (
-            "Rows that are read in one pass only need a basis: pass basis=, axes of the variables to "
+            "Rows that are read in one pass only need a basis: pass `basis`, axes of the variables to "
             "work in, such as contrica.moments.common_basis gives of a part of the rows. Or fit what "
-            "can be read twice (a file, contrica.rows.Blocks of a function), or raise memory_limit."
+            "can be read twice (a file, contrica.rows.Blocks of a function), or raise `memory_limit`."
         )
         check_memory(
             packed_bytes(width),
             memory_budget(self.memory_limit),
             f"the fourth moments of {what}, which a single pass needs,",
-            advice if self.basis is None else "Give a basis of fewer axes, or raise memory_limit.",
+            advice
+            if self.basis is None
+            else "Give a `basis` of fewer axes, or raise `memory_limit`.",
         )
 
     def _begin(self, n_features: int) -> None:
@@ -243,14 +281,15 @@ class DataSums:
             return mine
         if self.n_samples == 0 and mine is None:
             mine = theirs
-        if (mine is None) != (theirs is None) or (
-            mine is not None and theirs is not None and not np.array_equal(mine, theirs)
-        ):
-            raise ValueError(
-                "cannot merge sums that were taken in different bases. Give all of them the same one."
+        if not _same_basis(mine, theirs):
+            raise ParameterError(
+                "basis",
+                "cannot merge sums that were taken in different bases",
+                remedy="Give all of them the same one.",
+                parameter="basis",
             )
         self._check_room(other.n_features, "what is merged")
-        self._compare(other.columns, "what is merged")
+        self.compare_columns(other.columns, "what is merged")
         return mine
 
     def _smallest_keys(self, total: int, count: int) -> np.ndarray:
@@ -267,7 +306,7 @@ class DataSums:
     def cumulants(self, estimate: Estimate = "plugin") -> Cumulants:
         """Cumulants of all rows so far, in the basis if there is one."""
         if self._moments is None:
-            raise ValueError("no rows came. At least two are needed.")
+            raise DataError("too-few-rows", "there are no rows", "at least two are needed")
         return self._moments.cumulants(estimate)
 
     def rows(self) -> np.ndarray:
@@ -341,12 +380,22 @@ class DataSums:
                 )
                 made._rows, made._keys = state["rows"], state["keys"]
         except FileNotFoundError:
-            raise FileNotFoundError(f"{path} does not exist. Check the path.") from None
+            raise FileMissingError(
+                "file-missing", f"{path} does not exist", remedy="Check the path."
+            ) from None
         except (
             *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError),
             *(zipfile.BadZipFile, zlib.error),
         ) as error:
-            raise ValueError(
-                f"{path} does not hold saved sums, or is damaged. Give what DataSums.save wrote."
+            raise FileError(
+                "not-sums",
+                f"{path} does not hold saved sums, or is damaged",
+                remedy="Give what DataSums.save wrote.",
             ) from error
         return made
+
+
+def _same_basis(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)

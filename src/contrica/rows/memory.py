@@ -1,4 +1,4 @@
-"""How much memory a fit may take, and a word in time where that is too little."""
+"""How much memory a fit may take, and an error in time where that is too little."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import os
 import re
 from pathlib import Path
 
+from contrica.errors import MemoryBudgetError, ParameterError
+
 __all__ = ["check_memory", "free_memory", "memory_budget", "readable_bytes"]
 
 # Of free memory, what a fit may take if nothing is said.
 SHARE = 1 / 4
-# Below this not even small fits fit.
-LEAST = 50 * 10**6
+# The minimum budget: below it no fit is tried.
+MIN_BUDGET = 50 * 10**6
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -24,7 +26,7 @@ def free_memory() -> int:
         found.append(int(re.search(r"MemAvailable:\s+(\d+) kB", text)[1]) * 1024)  # type: ignore[index]
     except (OSError, TypeError):
         pass
-    for most, used in (
+    for limit, used in (
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
         (
             "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -32,7 +34,7 @@ def free_memory() -> int:
         ),
     ):
         try:
-            found.append(int(Path(most).read_text("ascii")) - int(Path(used).read_text("ascii")))
+            found.append(int(Path(limit).read_text("ascii")) - int(Path(used).read_text("ascii")))
         except (OSError, ValueError):  # no such container, or no limit
             continue
     if not found:
@@ -44,7 +46,7 @@ def free_memory() -> int:
 
 
 def memory_budget(limit: int | float | str | None = None) -> int:
-    """Bytes that a fit may take beyond what the process holds.
+    """Bytes that a fit may take beyond what the process has.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def memory_budget(limit: int | float | str | None = None) -> int:
     1500000000
     """
     if limit is None:
-        return max(int(SHARE * free_memory()), LEAST)
+        return max(int(SHARE * free_memory()), MIN_BUDGET)
     if isinstance(limit, str):
         read = re.fullmatch(r"\s*([\d.]+)\s*([kmgt]?)(i?)b?\s*", limit.lower())
         try:
@@ -72,11 +74,16 @@ def memory_budget(limit: int | float | str | None = None) -> int:
             number = None
     else:
         number = None if isinstance(limit, bool) else float(limit)
-    if number is None or not LEAST <= number < math.inf:
-        trouble = "is too little to work in" if number and number < LEAST else "is not known"
-        raise ValueError(
-            f'memory_limit={limit!r} {trouble}. Give a number of bytes or text such as "500MB" or '
-            f'"2GB", at least {readable_bytes(LEAST)}; left out, it is a quarter of what is free.'
+    if number is None or not MIN_BUDGET <= number < math.inf:
+        too_small = number is not None and 0 < number < MIN_BUDGET
+        code = "too-small" if too_small else "unknown-size"
+        trouble = "is too little to work in" if too_small else "is not known"
+        raise ParameterError(
+            code,
+            f"`memory_limit={limit}` {trouble}",
+            remedy='Give a number of bytes or text such as "500MB" or "2GB", at least '
+            f"{readable_bytes(MIN_BUDGET)}; left out, it is a quarter of what is free.",
+            parameter="memory_limit",
         )
     return int(number)
 
@@ -96,8 +103,8 @@ def readable_bytes(count: float) -> str:
     return f"{count:.3g} TB"
 
 
-def check_memory(needed: float, limit: int, what: str, advice: str) -> None:
-    """Refuse what would not fit, before any of it is allocated.
+def check_memory(needed: float, limit: int, what: str, remedy: str) -> None:
+    """Check the memory budget, before any of it is allocated.
 
     Parameters
     ----------
@@ -107,15 +114,18 @@ def check_memory(needed: float, limit: int, what: str, advice: str) -> None:
         Bytes.
     what : str
         What takes them.
-    advice : str
-        Which parameter to change.
+    remedy : str
+        Which parameters to change, between backquotes: sentences.
 
     Raises
     ------
-    MemoryError
+    MemoryBudgetError
     """
     if needed > limit:
-        raise MemoryError(
-            f"{what} would take {readable_bytes(needed)}, and memory_limit allows "
-            f"{readable_bytes(limit)}. {advice}"
+        raise MemoryBudgetError(
+            "memory",
+            f"{what} would take {readable_bytes(needed)}",
+            f"`memory_limit` allows {readable_bytes(limit)}",
+            remedy,
+            "memory_limit",
         )

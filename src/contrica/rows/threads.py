@@ -81,7 +81,7 @@ class Team(NamedTuple):
     ----------
     size : int
     map : callable
-        Takes a function and what to call it with, as `map` does; a list of results, in order, comes back.
+        Takes a function and what to call it with, as `map` does; returns a list of results, in order.
     """
 
     size: int
@@ -97,14 +97,14 @@ ALONE = Team(1, _one_after_another)
 
 
 @contextmanager
-def team(most: int | None = None) -> Iterator[Team]:
+def team(max_size: int | None = None) -> Iterator[Team]:
     """Threads for work that numpy and scipy do without holding the interpreter, on BLAS's share of cores.
 
     While they are there, BLAS itself uses one.
 
     Parameters
     ----------
-    most : int, optional
+    max_size : int, optional
         Threads that have something to do.
 
     Yields
@@ -117,7 +117,7 @@ def team(most: int | None = None) -> Iterator[Team]:
     ...     threads.map(len, ["a", "bc"])
     [1, 2]
     """
-    size = min(n_threads(), most or n_threads())
+    size = min(n_threads(), max_size or n_threads())
     with one_thread():
         if size < 2 or n_threads() > 1:  # or BLAS does not listen to this thread
             yield ALONE

@@ -4,47 +4,51 @@ from contrica.solvers.algorithm2 import Contrast, contrast
 from contrica.solvers.algorithm3 import (
     BackgroundScale,
     Proportional,
-    Proportionality,
     ScaleSweep,
     background_scale,
     proportional_contrast,
-    proportionality_test,
     scale_sweep,
 )
+from contrica.solvers.auto import Choice, choose_solver, solve
+from contrica.solvers.contrast_directions import contrast_axes
 from contrica.solvers.deflation import DEFLATIONS, shared_weights
 from contrica.solvers.joint import JointFit, JointProblem, joint_contrast, joint_fit, joint_search
 from contrica.solvers.negentropy import farthest_from_gaussian
+from contrica.solvers.permutation_null import ContrastScree, choose_dimension
+from contrica.solvers.problem import Problem, Request, Separation
+from contrica.solvers.proportionality import Proportionality, proportionality_test
+from contrica.solvers.rank_report import RankReport, report_ranks
 from contrica.solvers.ranks import Ranks, Scree, choose_ranks, scree
-from contrica.solvers.ratio import contrast_ratio
+from contrica.solvers.ratio import contrast_ratio, source_ratio
 from contrica.solvers.selection import RankChoice, choose_by_significance
-from contrica.solvers.subspace import (
-    Dimension,
-    SubspaceFit,
-    choose_dimension,
-    contrast_axes,
-    subspace_ica,
-)
+from contrica.solvers.subspace import SubspaceFit, subspace_ica
 from contrica.solvers.weights import RowGroups, weight_t_values
 
 __all__ = [
     "DEFLATIONS",
     "BackgroundScale",
+    "Choice",
     "Contrast",
-    "Dimension",
+    "ContrastScree",
     "JointFit",
     "JointProblem",
+    "Problem",
     "Proportional",
     "Proportionality",
     "RankChoice",
+    "RankReport",
     "Ranks",
+    "Request",
     "RowGroups",
     "ScaleSweep",
     "Scree",
+    "Separation",
     "SubspaceFit",
     "background_scale",
     "choose_by_significance",
     "choose_dimension",
     "choose_ranks",
+    "choose_solver",
     "contrast",
     "contrast_axes",
     "contrast_ratio",
@@ -54,9 +58,12 @@ __all__ = [
     "joint_search",
     "proportional_contrast",
     "proportionality_test",
+    "report_ranks",
     "scale_sweep",
     "scree",
     "shared_weights",
+    "solve",
+    "source_ratio",
     "subspace_ica",
     "weight_t_values",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from contrica.decompositions._result import least_squares_weights
+from contrica.errors import PatternWarning, warn
 from contrica.moments.eigen import (
     CONTAINED,
     Eigenpairs,
@@ -18,11 +19,13 @@ from contrica.moments.eigen import (
     n_significant,
     top_eigenpairs,
 )
+from contrica.moments.fourth import packed_bytes
 from contrica.moments.operators import PackedTensor, TensorOperator
 from contrica.moments.symmetric import n_packed, svec_outer
-from contrica.validation import PatternWarning, check_choice, warn_user
+from contrica.rows.memory import check_memory
+from contrica.validation import check_choice
 
-__all__ = ["DEFLATIONS", "shared_weights"]
+__all__ = ["DEFLATIONS", "check_deflation_budget", "shared_weights"]
 
 # λ′ of a pattern that is there is of the order of the tensor's norm, or somewhat above it where terms
 # of opposite sign cancel; where noise has brought a denominator near zero, it is far above.
@@ -119,6 +122,25 @@ DEFLATIONS: dict[str, Deflation] = {
 }
 
 
+def check_deflation_budget(deflation: str, n_features: int, budget: int) -> None:
+    """Refuse an estimator that writes the fourth cumulant out where there is no memory for it.
+
+    Parameters
+    ----------
+    deflation : str
+    n_features : int
+    budget : int
+        Bytes.
+    """
+    if deflation.startswith("sequential"):
+        check_memory(
+            packed_bytes(n_features),
+            budget,
+            f'deflation="{deflation}", which writes the fourth cumulant of {n_features} variables out,',
+            "Use `deflation=thin`, lower `n_pcs`, or raise `memory_limit`.",
+        )
+
+
 def shared_weights(
     fore: TensorOperator, vectors: np.ndarray, rank: int, deflation: str = "thin"
 ) -> np.ndarray:
@@ -147,10 +169,13 @@ def shared_weights(
     weights = DEFLATIONS[deflation](fore, vectors, rank)
     wild = ~(np.abs(weights) <= WILD * np.sqrt(fore.squared_norm()))
     if wild.any():
-        warn_user(
-            f"{wild.sum()} of {weights.size} shared weights exceed {WILD:g} times the norm of the whole "
-            "fourth cumulant of the foreground: noise rather than patterns. "
-            'Lower n_background, or use deflation="least_squares".',
-            PatternWarning,
+        warn(
+            PatternWarning(
+                "wild-weights",
+                f"{wild.sum()} of {weights.size} shared weights exceed {WILD:g} times the norm of the "
+                "whole fourth cumulant of the foreground: noise rather than patterns",
+                remedy="Lower `n_background`, or use `deflation=least_squares`.",
+                parameter="n_background",
+            )
         )
     return weights

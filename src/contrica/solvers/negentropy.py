@@ -40,13 +40,10 @@ ROUGHLY = 1e-3
 # |cosine| above which two searches, on those rows, have found the same source.
 SAME_COSINE = 1 - 1e-4
 # Products of no more multiplications than this are done at once by BLAS, without copies; rows in a block.
-SMALL_PRODUCT, FEWEST_IN_BLOCK, MOST_IN_BLOCK = 950_000, 250, 4000
+SMALL_PRODUCT, MIN_IN_BLOCK, MAX_IN_BLOCK = 950_000, 250, 4000
 # Threads wait for one another where numpy holds the interpreter, which in few dimensions is most of the
 # time: two of them, and some blocks for each.
-THREADS, THREADED_DIMENSIONS, FEWEST_BLOCKS = 2, 40, 4
-# Rotations are written as turns of a base, in coordinates that are good near it only; so after some
-# steps the base is moved, and J is measured in units of what was reached.
-CHART_STEPS = 40
+THREADS, THREADED_DIMENSIONS, MIN_BLOCKS = 2, 40, 4
 
 
 class Rotation(NamedTuple):
@@ -213,14 +210,14 @@ class _Rows:
 
     def __init__(self, rows: np.ndarray, threads: Team = ALONE) -> None:
         self.n, d = rows.shape
-        most = int(np.clip(SMALL_PRODUCT // d**2, FEWEST_IN_BLOCK, MOST_IN_BLOCK))
+        most = int(np.clip(SMALL_PRODUCT // d**2, MIN_IN_BLOCK, MAX_IN_BLOCK))
         count = -(-self.n // most)
         size = -(-self.n // count)
         # Blocks of one size, for which rows of zeros are added. Each has a kernel of 1 and nothing else.
         self._added = count * size - self.n
         padded = np.concatenate([rows, np.zeros((self._added, d))])
         blocks = np.ascontiguousarray(padded.reshape(count, size, d).transpose(0, 2, 1))
-        n_shares = min(threads.size, -(-count // FEWEST_BLOCKS))
+        n_shares = min(threads.size, -(-count // MIN_BLOCKS))
         ends = np.linspace(0, count, n_shares + 1).astype(int)
         self._shares = [_Share(blocks[start:stop]) for start, stop in pairwise(ends)]
         self._map = threads.map if n_shares > 1 else ALONE.map
@@ -290,7 +287,8 @@ def _ascend(
     d = len(start)
     upper = np.triu_indices(d, 1)
     eye = np.eye(d)
-    base, scale = start, 1.0
+    # J is measured in units of what the start has
+    scale = 1 / max(rows.value(start, skewness_weight), np.finfo(float).tiny)
 
     def turn(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``(I − K)⁻¹ (I + K) = 2 (I − K)⁻¹ − I`` of a skew matrix K, and the inverse."""
@@ -301,30 +299,13 @@ def _ascend(
 
     def descent(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         rotation, inverse = turn(parameters)
-        value, by_turn = rows.slope(base @ rotation, skewness_weight)
+        value, by_turn = rows.slope(start @ rotation, skewness_weight)
         # dR = 2 (I − K)⁻¹ dK (I − K)⁻¹
-        by_skew = inverse.T @ (base.T @ by_turn) @ inverse.T
+        by_skew = inverse.T @ (start.T @ by_turn) @ inverse.T
         return -scale * value, -scale * (by_skew - by_skew.T)[upper]
 
-    steps, chart_steps = 0, CHART_STEPS
-    while True:
-        scale = 1 / max(rows.value(base, skewness_weight), np.finfo(float).tiny)
-        found = minimize(
-            descent,
-            np.zeros(upper[0].size),
-            jac=True,
-            method="L-BFGS-B",
-            options={
-                "maxiter": min(chart_steps, max_iter - steps),
-                "gtol": tol,
-                "ftol": 1e-3 * tol**2,
-                "maxcor": 20,
-            },
-        )
-        base, steps = base @ turn(found.x)[0], steps + int(found.nit)
-        # 1: the chart's steps are used up; all else is an end, if only that J does not rise any more
-        if found.status != 1 or steps >= max_iter:
-            break
-        chart_steps *= 4  # near the end the base hardly moves
+    options = {"maxiter": max_iter, "gtol": tol, "ftol": 1e-3 * tol**2, "maxcor": 20}
+    found = minimize(descent, np.zeros(upper[0].size), jac=True, method="L-BFGS-B", options=options)
     slope = float(np.abs(found.jac).max() / max(-found.fun, np.finfo(float).tiny))
-    return Rotation(base, -float(found.fun) / scale, steps, slope)
+    turned = start @ turn(found.x)[0]
+    return Rotation(turned, -float(found.fun) / scale, int(found.nit), slope)

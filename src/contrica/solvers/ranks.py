@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contrica.errors import IdentifiabilityWarning, ParameterError, warn
 from contrica.moments.eigen import DENSE_SIZE, eigenvalues, top_eigenpairs
-from contrica.moments.fourth import Cumulants
+from contrica.moments.estimates import Cumulants
 from contrica.moments.operators import TensorOperator
 from contrica.moments.symmetric import n_packed, smat, svec
-from contrica.validation import IdentifiabilityWarning, check_count, check_rank, warn_user
+from contrica.validation import check_count, check_rank
 
 __all__ = [
     "Ranks",
@@ -25,6 +26,7 @@ __all__ = [
     "algorithm_identifiable",
     "check_ranks",
     "choose_ranks",
+    "dense_scree",
     "elbow",
     "joint_identifiable",
     "proportional_identifiable",
@@ -52,24 +54,42 @@ class Ranks(NamedTuple):
     n_foreground: int
 
 
-def scree(fore: Cumulants, back: Cumulants | None = None, *, most: int | None = None) -> Scree:
+def scree(fore: Cumulants, back: Cumulants | None = None, *, n_values: int | None = None) -> Scree:
     """Eigenvalues of ``Mat(κ₄(x))`` and ``Mat(κ₄(y))`` by decreasing magnitude.
 
     Parameters
     ----------
     fore, back : Cumulants
-    most : int, optional
-        Compute only the largest ``most``; with more than 62 variables the default is 200.
+    n_values : int, optional
+        Compute only so many, the largest; with more than 62 variables the default is 200.
 
     Returns
     -------
     Scree
     """
-    if most is None and n_packed(fore.n_features) > DENSE_SIZE:
-        most = MAX_SCREE
+    if n_values is None and n_packed(fore.n_features) > DENSE_SIZE:
+        n_values = MAX_SCREE
     return Scree(
-        eigenvalues(fore.fourth, most), None if back is None else eigenvalues(back.fourth, most)
+        eigenvalues(fore.fourth, n_values),
+        None if back is None else eigenvalues(back.fourth, n_values),
     )
+
+
+def dense_scree(fore: Cumulants, back: Cumulants | None) -> Scree | None:
+    """The whole `scree`, where the fourth cumulants are written out and it takes a moment.
+
+    Parameters
+    ----------
+    fore, back : Cumulants
+        ``back=None`` means one dataset.
+
+    Returns
+    -------
+    Scree or None
+    """
+    tensors = [fore.fourth] if back is None else [fore.fourth, back.fourth]
+    small = n_packed(fore.n_features) <= DENSE_SIZE
+    return scree(fore, back) if small and all(tensor.is_written_out for tensor in tensors) else None
 
 
 def elbow(values: np.ndarray) -> int:
@@ -95,8 +115,8 @@ def elbow(values: np.ndarray) -> int:
 def choose_ranks(
     fore: Cumulants,
     back: Cumulants | None,
-    n_foreground: int | None = None,
     n_background: int | None = None,
+    n_foreground: int | None = None,
 ) -> Ranks:
     """A first choice of r and ℓ from the elbows of two screes; given ranks are kept.
 
@@ -111,7 +131,7 @@ def choose_ranks(
     ----------
     fore, back : Cumulants
         ``back=None`` means one dataset: r = 0, and ℓ is the elbow of the foreground's eigenvalues.
-    n_foreground, n_background : int, optional
+    n_background, n_foreground : int, optional
         Ranks that are known.
 
     Returns
@@ -304,10 +324,13 @@ def check_ranks(
     if n_background + n_foreground > n_packed(n_features):
         check_rank(n_background, n_features, "n_background")
         check_rank(n_foreground, n_features, "n_foreground")
-        raise ValueError(
-            f"n_background={n_background} and n_foreground={n_foreground} together exceed "
+        raise ParameterError(
+            "rank-too-large",
+            f"`n_background={n_background}` and `n_foreground={n_foreground}` together exceed "
             f"p(p+1)/2 = {n_packed(n_features)}, the rank of a flattened cumulant of "
-            f"{n_features} variables. Lower one of them, or keep more principal components (n_pcs)."
+            f"{n_features} variables",
+            remedy="Lower one of them, or keep more principal components (`n_pcs`).",
+            parameter="n_foreground",
         )
     verdicts = (
         spm_identifiable(n_background, n_features),
@@ -318,7 +341,10 @@ def check_ranks(
     )
     broken = "; ".join(f"{v.statement} needs {v.bound}, but {v.value}" for v in verdicts if not v)
     if broken:
-        warn_user(
-            f"the patterns may not be unique: {broken}. Lower n_background or n_foreground.",
-            IdentifiabilityWarning,
+        warn(
+            IdentifiabilityWarning(
+                "not-unique",
+                f"the patterns may not be unique: {broken}",
+                remedy="Lower `n_background` or `n_foreground`.",
+            )
         )

@@ -1,16 +1,18 @@
-"""Contrast ratio k(b): how much more a pattern varies in the foreground than in the background."""
+"""Contrast ratios: how much more foreground than background, along a pattern or of a source."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from contrica.moments.fourth import Cumulants
-from contrica.validation import PatternWarning, warn_user
+from contrica.errors import PatternWarning, warn
+from contrica.moments.estimates import Cumulants
 
-__all__ = ["contrast_ratio"]
+__all__ = ["contrast_ratio", "source_ratio"]
 
 
-def contrast_ratio(vectors: np.ndarray, fore: Cumulants, back: Cumulants) -> np.ndarray:
+def contrast_ratio(
+    vectors: np.ndarray, fore: Cumulants, back: Cumulants, *, quiet: bool = False
+) -> np.ndarray:
     """``k(b) = bᵀκ₂(x)b / bᵀκ₂(y)b`` for every column ``b``.
 
     Where the background does not vary along ``b`` the ratio has no meaning beyond "very large". The
@@ -24,6 +26,8 @@ def contrast_ratio(vectors: np.ndarray, fore: Cumulants, back: Cumulants) -> np.
         Patterns, unit columns.
     fore, back : Cumulants
         Of the foreground and of the background.
+    quiet : bool
+        Whether to leave the warning out.
 
     Returns
     -------
@@ -33,17 +37,52 @@ def contrast_ratio(vectors: np.ndarray, fore: Cumulants, back: Cumulants) -> np.
     ----------
     Wang, Maraj and Seigal, equation `eqn:kb` and Appendix `app:r_and_l`.
     """
-    above = np.einsum("ik,ij,jk->k", vectors, fore.covariance, vectors, optimize=True)
-    below = np.einsum("ik,ij,jk->k", vectors, back.covariance, vectors, optimize=True)
+    return _ratio(vectors, fore.covariance, back, quiet)
+
+
+def source_ratio(
+    filters: np.ndarray, fore: Cumulants, back: Cumulants, *, quiet: bool = False
+) -> np.ndarray:
+    """``k(f) = E_x (fᵀx − fᵀμ_y)² / fᵀκ₂(y)f`` for every column ``f``: of the source ``fᵀx`` itself.
+
+    The mean square of the source in the foreground, about the mean it has in the background, over its
+    variance there. A source that is present in all of the foreground and absent from the background
+    shifts the mean, which a ratio of variances would miss. Along a pattern a ratio would count all else
+    that varies there, which for patterns far from orthogonal is most of it. Floored as `contrast_ratio`.
+
+    Parameters
+    ----------
+    filters : ndarray of shape (n_features, k)
+        Of any length.
+    fore, back : Cumulants
+    quiet : bool
+        Whether to leave the warning out.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+    """
+    shift = fore.mean - back.mean
+    energy = fore.covariance + np.outer(shift, shift)
+    return _ratio(filters / np.linalg.norm(filters, axis=0), energy, back, quiet)
+
+
+def _ratio(vectors: np.ndarray, fore: np.ndarray, back: Cumulants, quiet: bool) -> np.ndarray:
+    above, below = (
+        np.einsum("ik,ij,jk->k", vectors, form, vectors, optimize=True)
+        for form in (fore, back.covariance)
+    )
     scale = float(np.linalg.eigvalsh(back.covariance)[-1])
     if scale <= 0:  # a constant background: measure against the foreground instead
-        scale = max(float(np.linalg.eigvalsh(fore.covariance)[-1]), np.finfo(float).tiny)
+        scale = max(float(np.linalg.eigvalsh(fore)[-1]), np.finfo(float).tiny)
     floor = max(back.n_samples, back.n_features) * np.finfo(float).eps * scale
     floored = below < floor
-    if floored.any():
-        warn_user(
-            f"the background does not vary along {floored.sum()} of {below.size} patterns found: their "
-            "contrast ratio is unbounded, and they are ordered by foreground variance.",
-            PatternWarning,
+    if floored.any() and not quiet:
+        warn(
+            PatternWarning(
+                "unbounded-ratio",
+                f"the background does not vary along {floored.sum()} of {below.size} patterns found: "
+                "their contrast ratio is unbounded, and they are ordered by foreground variance",
+            )
         )
     return np.maximum(above, 0.0) / np.maximum(below, floor)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrica.decompositions import htd
-from contrica.moments.fourth import pooled
+from contrica.moments.estimates import pooled
 from contrica.moments.operators import RankOneSum
 from contrica.moments.symmetric import n_packed
 from contrica.rows.threads import few_threads
@@ -37,7 +37,7 @@ BUDGET = 5e9
 # Share of a threshold within which a decision is near a tie: slightly other rows might turn it.
 TIE = 0.05
 # Entries of all vectors together whose errors are worked out at once: an equation for each.
-JUDGED = 1800
+MAX_TESTED = 1800
 
 
 class RankChoice(NamedTuple):
@@ -183,7 +183,7 @@ def searchable(n_features: int, *, n_datasets: int = 2) -> bool:
 
 def _affordable(r: int, l: int, n_features: int) -> tuple[int, int]:  # noqa: E741
     l = max(l, 1)  # noqa: E741 - a scree that shows nothing is not believed
-    most = min(max(JUDGED // n_features, 2), n_packed(n_features))
+    most = min(max(MAX_TESTED // n_features, 2), n_packed(n_features))
     if r + l <= most:
         return r, l
     fewer = min(max(round(most * r / (r + l)), 1), most - 1)

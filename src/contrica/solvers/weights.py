@@ -11,27 +11,27 @@ cumulant but spoils one group only, so means and spreads are trimmed ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import t as student
 
+from contrica.moments.grouped import GroupMoments
 from contrica.moments.operators import PackedTensor
-from contrica.moments.symmetric import n_packed, pair_indices
-from contrica.rows.blocks import (
-    Rows,
-    accumulate,
-    block_rows,
-    column_summary,
-    held_in_memory,
-    iterate_blocks,
-    to_numpy,
-)
-from contrica.solvers.joint import JointFit
+from contrica.moments.symmetric import n_packed
+from contrica.rows.protocol import block_rows, iterate_blocks
+from contrica.solvers.joint.objective import JointFit
 
-__all__ = ["RowGroups", "WeightEstimates", "critical_t_value", "gain_t_value", "weight_t_values"]
+__all__ = [
+    "RowGroups",
+    "WeightEstimates",
+    "critical_t_value",
+    "gain_t_value",
+    "n_groups_of",
+    "smaller_by_groups",
+    "weight_t_values",
+]
 
 GROUPS = 40
 # share of groups trimmed at either end
@@ -45,13 +45,13 @@ RIDGE = 1e-9
 class RowGroups:
     """Rows of one dataset about their mean, in given coordinates, assigned to groups in turn.
 
-    Dealing in turn needs no random numbers, and spreads rows that are sorted by some label evenly. Rows
+    Assigning in turn needs no random numbers, and spreads rows that are sorted by some label evenly. Rows
     that depend on one another, such as replicates, make the groups more alike than they should be, and
     t-values too large.
 
     Parameters
     ----------
-    rows : ndarray of shape (n, p), or Rows
+    rows : ndarray of shape (n, p)
     axes : ndarray of shape (p, k), optional
         Coordinates are ``rows · axes``.
     n_rows : int, optional
@@ -61,32 +61,52 @@ class RowGroups:
 
     def __init__(
         self,
-        rows: np.ndarray | Rows,
+        rows: np.ndarray,
         axes: np.ndarray | None = None,
         n_rows: int | None = None,
     ) -> None:
-        n, p = len(rows), rows.shape[1] if axes is None else axes.shape[1]
-        mean = column_summary(rows).mean
-        count = max(min(GROUPS, n // 2), 2)
-        self.n_groups = count
-        sizes = np.array([len(range(i, n, count)) for i in range(count)])
-        self._shares = sizes / n
-        self._steadier = (n / (n_rows or n)) ** 0.5
-        # With many rows each group's fourth moment is smaller than the group.
-        if 2 * n * p > count * n_packed(p) ** 2:
-            axes = np.eye(p) if axes is None else axes
-            sums = accumulate(rows, partial(_GroupSums, count, mean, axes))
-            self._covariances = sums.second / sizes[:, None, None]
-            self._moments: list[Callable[[np.ndarray], np.ndarray]] = [
-                PackedTensor(fourth / size, p).apply_vectors
-                for fourth, size in zip(sums.fourth, sizes, strict=True)
-            ]
+        count, n = n_groups_of(len(rows)), len(rows)
+        self._moments: list[Callable[[np.ndarray], np.ndarray]] = []
+        if smaller_by_groups(n, rows.shape[1]):
+            sums = GroupMoments(rows.shape[1], count)
+            for block in iterate_blocks(rows, block_rows(rows.shape[1])):
+                sums.update(block)
+            self._set_sums(sums, np.eye(rows.shape[1]) if axes is None else axes, n_rows)
             return
-        centred = held_in_memory(rows) - mean
-        seen = centred if axes is None else centred @ axes
-        groups = [np.ascontiguousarray(seen[i::count]) for i in range(count)]
+        centred = rows - rows.mean(axis=0)
+        inside = centred if axes is None else centred @ axes
+        groups = [np.ascontiguousarray(inside[i::count]) for i in range(count)]
+        self._set_sizes(np.array([len(part) for part in groups]), n_rows)
         self._covariances = np.array([part.T @ part / len(part) for part in groups])
         self._moments = [_third_power(part) for part in groups]
+
+    @classmethod
+    def of(cls, sums: GroupMoments, axes: np.ndarray) -> RowGroups:
+        """Groups of rows of which the moments are known, and the rows need not be.
+
+        Parameters
+        ----------
+        sums : GroupMoments
+        axes : ndarray of shape (p, k)
+
+        Returns
+        -------
+        RowGroups
+        """
+        made = cls.__new__(cls)
+        made._set_sums(sums, axes, None)
+        return made
+
+    def _set_sums(self, sums: GroupMoments, axes: np.ndarray, n_rows: int | None) -> None:
+        sizes, second, fourth = zip(*sums.about(sums.total().mean()), strict=True)
+        self._set_sizes(np.array(sizes), n_rows)
+        self._covariances = axes.T @ np.array(second) @ axes
+        self._moments = [_inside(tensor, axes) for tensor in fourth]
+
+    def _set_sizes(self, sizes: np.ndarray, n_rows: int | None) -> None:
+        self.n_groups, n = sizes.size, int(sizes.sum())
+        self._shares = sizes / n
+        self._steadier = (n / (n_rows or n)) ** 0.5
 
     def influence(self, vectors: np.ndarray) -> np.ndarray:
         """What each group says of the cumulant contracted with ``u, u, u``, less what all rows say.
@@ -122,34 +142,36 @@ def _third_power(rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     return lambda vectors: rows.T @ (rows @ vectors) ** 3 / len(rows)
 
 
-class _GroupSums:
-    """Accumulator of ``Σ w wᵀ`` and of packed ``Σ w^{⊗4}`` over each group's rows, w = (x − μ) · axes."""
+def _inside(tensor: PackedTensor, axes: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda vectors: axes.T @ tensor.apply_vectors(axes @ vectors)
 
-    def __init__(self, count: int, mean: np.ndarray, axes: np.ndarray, start: int = 0) -> None:
-        self._count, self._mean, self._axes, self._next = count, mean, axes, start
-        p = axes.shape[1]
-        self.second = np.zeros((count, p, p))
-        self.fourth = np.zeros((count, n_packed(p), n_packed(p)))
 
-    def update(self, block: Any) -> _GroupSums:
-        seen = (to_numpy(block) - self._mean) @ self._axes
-        first, second, scale = pair_indices(seen.shape[1])
-        for i in range(self._count):
-            own = seen[(i - self._next) % self._count :: self._count]
-            self.second[i] += own.T @ own
-            for part in iterate_blocks(own, block_rows(first.size)):
-                products = part[:, first] * part[:, second] * scale
-                self.fourth[i] += products.T @ products
-        self._next += len(seen)
-        return self
+def n_groups_of(n_rows: int) -> int:
+    """Into how many groups so many rows are divided.
 
-    def merge(self, other: _GroupSums) -> _GroupSums:
-        self.second += other.second
-        self.fourth += other.fourth
-        return self
+    Parameters
+    ----------
+    n_rows : int
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_mean": None, "_axes": None}
+    Returns
+    -------
+    int
+    """
+    return max(min(GROUPS, n_rows // 2), 2)
+
+
+def smaller_by_groups(n_rows: int, n_features: int) -> bool:
+    """Whether the fourth moments of all groups take less room than the rows.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+
+    Returns
+    -------
+    bool
+    """
+    return 2 * n_rows * n_features > n_groups_of(n_rows) * n_packed(n_features) ** 2
 
 
 def gain_t_value(

@@ -1,0 +1,221 @@
+"""``contrica compare``: all contrastive methods, and plain ICA and PCA, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from contrica import plots
+from contrica.cli.console import WARNING, out, print_line, progress, say, told
+from contrica.cli.options import BackgroundKey, Header, Key, Overwrite, n_pcs_of
+from contrica.cli.reading import Data, counts, read_all
+from contrica.cli.writing import write_figure, write_patterns, write_table
+from contrica.compare import METHODS, Comparison, MethodResult, compare_methods
+from contrica.datasets import load_digits_on_photos
+from contrica.errors import ParameterError
+from contrica.labels import read_labels
+from contrica.output import output_folder
+
+
+def compare(
+    foreground: Annotated[
+        str | None,
+        typer.Argument(
+            help="Foreground, as for fit: csv, tsv, npy, npz, h5, h5ad, zarr or parquet.",
+            show_default=False,
+        ),
+    ] = None,
+    background: Annotated[
+        list[str] | None,
+        typer.Option("--background", "-b", help="Background, same columns; one only."),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="csv, tsv or txt with a group for each foreground row, after an optional column of "
+            "row names. Used for the silhouette and the colours only."
+        ),
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Use the embedded digits on photographs, with labels.")
+    ] = False,
+    components: Annotated[int, typer.Option(help="Patterns of each method to keep.")] = 2,
+    n_pcs: Annotated[
+        str,
+        typer.Option(help="Principal components of the ICA methods: a number, 'auto' or 'none'."),
+    ] = "auto",
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Some of {', '.join(METHODS)}, with commas between.", show_default="all"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of every random method.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write; without it, none.")
+    ] = None,
+    key: Key = None,
+    background_key: BackgroundKey = None,
+    header: Header = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Fit all contrastive methods, and plain ICA and PCA, and print one table of what they found.
+
+    Every method runs at its defaults and without labels. With --out, writes comparison.csv,
+    comparison.png (scores by method) and patterns_METHOD.csv.
+    """
+    files = (foreground, background or None, labels, key, background_key, header)
+    if demo and any(option is not None for option in files):
+        raise ParameterError(
+            "not-together",
+            "--demo brings its own data and labels",
+            remedy="Drop it, or the files and keys.",
+            parameter="demo",
+        )
+    chosen = None if methods is None else [name.strip().lower() for name in methods.split(",")]
+    folder_or_none = nullcontext() if output is None else output_folder(output, overwrite=overwrite)
+    with folder_or_none as folder, progress("reading"):
+        keys = (key, background_key)
+        fore, back, groups = (
+            _demo_data() if demo else _read(foreground, background or [], labels, keys, header)
+        )
+        comparison = compare_methods(
+            fore.named,
+            back.named,
+            labels=groups,
+            n_components=components,
+            methods=chosen,
+            n_pcs=n_pcs_of(n_pcs),
+            random_state=seed,
+        )
+        if folder is not None:
+            _write_comparison(folder, comparison, fore.names)
+    print_line(counts(fore, [back]))
+    _print_comparison(comparison)
+    if output is not None:
+        print_line(f"written to {output}", wrap=False)
+
+
+def _read(
+    foreground: str | None,
+    backgrounds: Sequence[str],
+    labels: Path | None,
+    keys: tuple[str | None, str | None],
+    header: bool | None,
+) -> tuple[Data, Data, np.ndarray | None]:
+    """Foreground, background, and the group of each row of the foreground, if there are labels."""
+    if len(backgrounds) > 1:
+        raise ParameterError(
+            "several-backgrounds",
+            f"--background was given {len(backgrounds)} times",
+            "only some of the methods compared take several backgrounds",
+            "Give one, or put their rows into one file.",
+            "background",
+        )
+    if foreground is None or not backgrounds:
+        raise ParameterError(
+            "no-data",
+            "a comparison needs data",
+            remedy="Give FOREGROUND and --background, or --demo for the embedded digits on photographs.",
+        )
+    fore, (back,) = read_all(foreground, backgrounds, keys[0], [keys[1]], header)
+    if labels is None:
+        return fore, back, None
+    names = None if fore.row_names is None else np.asarray(fore.row_names)
+    return fore, back, read_labels(labels, len(fore.values), names)
+
+
+def _demo_data() -> tuple[Data, Data, np.ndarray]:
+    data = load_digits_on_photos()
+    groups = np.array(data.label_names)[data.labels]
+    return Data(data.foreground, None, None), Data(data.background, None, None), groups
+
+
+def _write_comparison(folder: Path, comparison: Comparison, names: Sequence[str]) -> None:
+    columns, rows = comparison.table()
+    cells = np.empty((len(rows), len(columns) - 1), dtype=object)
+    cells[:] = [row[1:] for row in rows]
+    write_table(folder / "comparison.csv", cells, columns[1:], [r[0] for r in rows], columns[0])
+    for result in comparison:
+        if result.model is not None:
+            write_patterns(folder / f"patterns_{result.key}.csv", result.model, names)
+    figure = plots.small_multiples(
+        [result.scores for result in comparison],
+        [result.title for result in comparison],
+        comparison.groups,
+        backgrounds=[result.background_scores for result in comparison],
+        label_names=comparison.group_names,
+    )
+    write_figure(figure, folder / "comparison.png")
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    methods: dict[str, list[str]] = {}
+    for result in comparison:
+        for message in dict.fromkeys(told(warning) for warning in result.warnings):
+            methods.setdefault(message, []).append(result.name)
+    for message, names in methods.items():
+        say(WARNING, f"{', '.join(names)}: {message}")
+    if any("--" in message for message in methods):
+        say("note:", "options that compare does not have are those of contrica fit: try them.")
+    out.print(_table(comparison))
+    for note in _column_notes(comparison):
+        print_line(note)
+
+
+def _table(comparison: Comparison) -> Table:
+    with_labels = comparison.groups is not None
+    table = Table(title="Methods side by side")
+    table.add_column("method", no_wrap=True)
+    table.add_column("contrast ratio k(b)", justify="right")
+    if with_labels:
+        table.add_column("silhouette (uses labels)", justify="right", max_width=10)
+    table.add_column("seconds", justify="right")
+    table.add_column("chose")
+    for result in comparison:
+        silhouette = "–" if result.silhouette is None else f"{result.silhouette:.3f}"
+        last = result.choice if result.error is None else f"failed: {told(result.error)}"
+        table.add_row(
+            *(result.name, _ratios(result)),
+            *([silhouette] if with_labels else []),
+            *(f"{result.seconds:.2f}", escape(last)),
+        )
+    return table
+
+
+def _ratios(result: MethodResult) -> str:
+    if result.contrast_ratio is None:
+        return "–"
+    return ", ".join(f"{ratio:.3g}" for ratio in result.contrast_ratio)
+
+
+def _column_notes(comparison: Comparison) -> Iterator[str]:
+    """One sentence on each column of the table."""
+    yield (
+        "contrast ratio k(b): variance along each pattern in the foreground over that in the background, "
+        "on the rows fitted; where cICA works in a subspace, k(f), along each filter and with a shift of "
+        "the mean counted. Some methods maximise it, so a larger one is not by itself a better find."
+    )
+    if comparison.groups is not None:
+        count, total = comparison.silhouette_rows, comparison.n_labelled
+        which = "all" if count == total else f"a random sample of {count} of"
+        yield (
+            "silhouette (uses labels): how far apart the labelled groups lie in the scores, from -1 "
+            f"to 1, on {which} {total} labelled rows; it was computed afterwards and chose nothing."
+        )
+    yield (
+        "scores are projections on the patterns, of 'cICA, subspace' on its filters, which undo the "
+        "mixing; contrica fit --projection filter gives those of the other cICA solvers."
+    )
+    yield "seconds: wall time of the fit."
+    yield (
+        "chose: what was set from the data or by default, without labels; cPCA's α and PCPCA's γ by a "
+        "rule of this package, since their authors choose by eye or by labels."
+    )

@@ -1,0 +1,138 @@
+"""``contrica fit``: find the patterns of a foreground that its backgrounds do not have."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated, Any
+
+import typer
+
+from contrica.cli.cluster import connected
+from contrica.cli.console import print_line, progress
+from contrica.cli.options import (
+    BackgroundFiles,
+    BackgroundKeys,
+    Estimate,
+    Folder,
+    Foreground,
+    Header,
+    Key,
+    MemoryLimit,
+    Overwrite,
+    Pcs,
+    Scheduler,
+    Seed,
+    n_pcs_of,
+)
+from contrica.cli.printing import print_fit
+from contrica.cli.reading import counts, read_all, several
+from contrica.cli.writing import write_fit
+from contrica.errors import ParameterError
+from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+from contrica.output import output_folder
+from contrica.solvers.deflation import DEFLATIONS
+
+logger = logging.getLogger("contrica")
+
+
+def fit(
+    foreground: Foreground,
+    background: BackgroundFiles,
+    output: Folder,
+    components: Annotated[int, typer.Option(help="Patterns to keep.")] = 2,
+    n_background: Annotated[int | None, typer.Option(help="r; chosen if left out.")] = None,
+    n_foreground: Annotated[int | None, typer.Option(help="l; chosen if left out.")] = None,
+    n_pcs: Pcs = "auto",
+    proportional: Annotated[
+        bool, typer.Option("--proportional", help="One common background scale (Algorithm 3).")
+    ] = False,
+    background_scale: Annotated[
+        float | None, typer.Option(help="With --proportional: the scale; estimated if left out.")
+    ] = None,
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="'joint' (all patterns fitted together), 'subspace' (ICA where the contrast is "
+            "largest), 'paper' (Algorithm 2) or 'auto' (joint where its patterns are significant, "
+            "subspace where not)."
+        ),
+    ] = "auto",
+    deflation: Annotated[
+        str,
+        typer.Option(
+            help="With --solver paper or --proportional, how the background's share is estimated: "
+            f"{', '.join(DEFLATIONS)}."
+        ),
+    ] = "thin",
+    cumulant: Estimate = "plugin",
+    projection: Annotated[
+        str, typer.Option(help="Scores by 'pattern' or by 'filter'.")
+    ] = "pattern",
+    seed: Seed = 0,
+    key: Key = None,
+    background_key: BackgroundKeys = None,
+    header: Header = None,
+    scheduler: Scheduler = None,
+    memory_limit: MemoryLimit = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Where sums over rows are computed: 'cpu' or 'cuda'.", show_default="cpu"
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Find the patterns of FOREGROUND that the background does not have.
+
+    Writes patterns.csv, scores.csv, model.npz, scree.png and scatter.png to the output folder.
+    Several backgrounds share their patterns, each with weights of its own; the scree pools them, and
+    the scatter draws them together, at most 20 000 rows of each. Files other than csv, tsv and npz are
+    read block by block and may be larger than the memory.
+    """
+    _check_together(proportional, background_scale, solver)
+    options: dict[str, Any] = {
+        "n_background": n_background,
+        "n_foreground": n_foreground,
+        "n_pcs": n_pcs_of(n_pcs),
+        "deflation": deflation,
+        "cumulant": cumulant,
+        "projection": projection,
+        "random_state": seed,
+        "memory_limit": memory_limit,
+        "device": device,
+    }
+    model: Any
+    if proportional:
+        model = ProportionalContrastiveICA(components, background_scale=background_scale, **options)
+    else:
+        model = ContrastiveICA(components, solver=solver, **options)
+    with (
+        output_folder(output, overwrite=overwrite) as folder,
+        progress("reading"),
+        connected(scheduler) as shared,
+    ):
+        fore, backs = read_all(foreground, background, key, background_key, header, shared=shared)
+        model.fit(fore.named, background=several(backs))
+        logger.info("writing")
+        notes = write_fit(folder, model, fore, backs)
+    print_line(counts(fore, backs))
+    print_fit(model, fore.names, *notes)
+    print_line(f"written to {output}", wrap=False)
+
+
+def _check_together(proportional: bool, background_scale: float | None, solver: str) -> None:
+    """Refuse options of one of the two models where the other is fitted."""
+    if background_scale is not None and not proportional:
+        raise ParameterError(
+            "not-together",
+            "--background-scale needs --proportional",
+            remedy="Add that, or drop the scale.",
+            parameter="background_scale",
+        )
+    if proportional and solver != "auto":
+        raise ParameterError(
+            "not-together",
+            "--solver is of cICA and not of --proportional",
+            remedy="Drop one of the two.",
+            parameter="solver",
+        )

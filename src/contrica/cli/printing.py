@@ -1,0 +1,88 @@
+"""A fitted model on the terminal: its patterns, the solver that was chosen and why, and the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from contrica.cli.console import out, print_line
+from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA, ranking_ratio
+from contrica.solvers.selection import RankChoice
+
+__all__ = ["print_fit", "rank_selection"]
+
+
+def print_fit(
+    model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence[str], *notes: str
+) -> None:
+    """Print what a fit found, and what that rests on.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    names : sequence of str
+        Of the variables.
+    notes : str
+        Lines to print after the table.
+    """
+    out.print(_patterns(model, names))
+    lines = [*notes, _sizes(model)]
+    if isinstance(model, ContrastiveICA):
+        lines.append(f"solver: {model.solver_} ({model.reason_})")
+        lines += rank_selection(model.rank_choice_, model.near_ties_)
+    for line in lines:
+        print_line(line)
+
+
+def rank_selection(choice: RankChoice | None, near_ties: Sequence[str]) -> Iterator[str]:
+    """How near the ranks are to being others, and what else slightly other rows might turn.
+
+    Parameters
+    ----------
+    choice : RankChoice or None
+        ``None`` where ranks were not chosen by significance.
+    near_ties : sequence of str
+
+    Yields
+    ------
+    str
+    """
+    if choice is not None:
+        yield f"rank selection: {choice.description}"
+    yield from (f"near a tie: {tie}" for tie in near_ties)
+
+
+def _patterns(model: Any, names: Sequence[str]) -> Table:
+    table = Table(title="Patterns by contrast ratio")
+    symbol, ratios = ranking_ratio(model)
+    for heading in ("pattern", f"contrast ratio {symbol}", "weight ν"):
+        table.add_column(heading, justify="right")
+    table.add_column("leading variables")
+    rows = zip(model.components_, ratios, model.foreground_weights_, strict=True)
+    for i, (pattern, ratio, weight) in enumerate(rows, start=1):
+        top = np.argsort(-np.abs(pattern), kind="stable")[:5]
+        leading = ", ".join(f"{names[j]} {pattern[j]:+.2f}" for j in top)
+        table.add_row(str(i), f"{ratio:.4g}", f"{weight:.4g}", escape(leading))
+    return table
+
+
+def _sizes(model: Any) -> str:
+    """How many patterns were kept, and of how many."""
+    if getattr(model, "solver_", "") == "subspace":
+        found = f"l = {model.n_foreground_} of {model.n_pcs_} directions"
+        sought = f"from a contrast subspace; {found} stand out"
+    else:  # the contrast subspace does not aim at the cumulant
+        sought = (
+            f"of l = {model.n_foreground_} sought after r = {model.n_background_} background patterns, "
+            f"in {model.n_pcs_} dimensions; left unexplained: {model.residual_:.3g} of the foreground's "
+            "fourth cumulant (norm)"
+        )
+    scale = getattr(model, "background_scale_", None)
+    return f"{len(model.components_)} patterns kept, {sought}" + (
+        "" if scale is None else f"; background scale {scale:.4g}"
+    )

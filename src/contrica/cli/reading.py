@@ -1,0 +1,204 @@
+"""Data in: the foreground and its backgrounds, opened, compared, and passed on with their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from contrica.errors import DataError, ParameterError
+from contrica.rows import Rows, as_rows, open_dask, open_rows
+from contrica.validation import check_same_features
+
+__all__ = ["Data", "counts", "read", "read_all", "several"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """A dataset of the command line.
+
+    Attributes
+    ----------
+    values : ndarray or Rows
+        An array where the file was a table that was read whole.
+    columns : ndarray of str or None
+        Names of the variables.
+    row_names : iterable of str or None
+        Names of the rows.
+    shared : dask array or None
+        The rows again, where the workers of a cluster read them.
+    """
+
+    values: Any
+    columns: np.ndarray | None
+    row_names: Any
+    shared: Any = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of variables."""
+        return int(self.values.shape[1])
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the variables: x0, x1 and so on where the file has none."""
+        if self.columns is None:
+            return [f"x{i}" for i in range(self.n_features)]
+        return [str(name) for name in self.columns]
+
+    @property
+    def index(self) -> tuple[Iterable[Any], str]:
+        """Names of the rows and their heading; running numbers have none, and are read as an index."""
+        if self.row_names is None:
+            return range(len(self.values)), ""
+        return self.row_names, "sample"
+
+    @property
+    def named(self) -> Any:
+        """The values, with ``columns``, so that warnings can name variables."""
+        if isinstance(self.values, Rows):
+            return self.values
+        array = self.values.view(_NamedArray)
+        array.columns = self.columns
+        return array
+
+
+class _NamedArray(np.ndarray):
+    """An array that knows its columns."""
+
+    columns: np.ndarray | None = None
+
+
+def read(path: str, key: str | None, header: bool | None = None, *, shared: bool = False) -> Data:
+    """Open one dataset.
+
+    Parameters
+    ----------
+    path : str
+    key : str or None
+        Which array of a file with several.
+    header : bool or None
+        Whether a text file names its columns; ``None`` looks.
+    shared : bool
+        Whether the workers of a cluster read the rows.
+
+    Returns
+    -------
+    Data
+    """
+    if shared:
+        opened = open_dask(path, key)
+        array = opened.rows
+        if hasattr(array, "to_dask_array"):
+            array = array.to_dask_array(lengths=True)
+        array = array.rechunk({1: -1})  # whole rows
+        values = as_rows(array, path)
+    else:
+        opened = open_rows(path, key, header=header)
+        array, values = None, as_rows(opened.rows, path)
+    if isinstance(values, Rows):
+        values.columns = opened.columns  # type: ignore[attr-defined]
+    return Data(values, opened.columns, opened.row_names, array)
+
+
+def read_all(
+    foreground: str,
+    backgrounds: Sequence[str],
+    key: str | None,
+    background_keys: Sequence[str | None] | None,
+    header: bool | None,
+    *,
+    shared: bool = False,
+) -> tuple[Data, list[Data]]:
+    """Open the foreground and every background, and compare each with it.
+
+    Parameters
+    ----------
+    foreground : str
+        Path.
+    backgrounds : sequence of str
+        Paths.
+    key : str or None
+        Of the foreground.
+    background_keys : sequence of str, or None
+        One for all backgrounds, or one for each.
+    header : bool or None
+    shared : bool
+        As for `read`.
+
+    Returns
+    -------
+    foreground : Data
+    backgrounds : list of Data
+    """
+    keys: list[str | None] = list(background_keys or ())
+    if len(keys) < 2:
+        keys = (keys or [None]) * len(backgrounds)
+    if len(keys) != len(backgrounds):
+        raise ParameterError(
+            "number-of-keys",
+            f"got {len(keys)} keys for {len(backgrounds)} backgrounds",
+            remedy="Give --background-key once, or once for each.",
+            parameter="background_key",
+        )
+    fore, backs = read(foreground, key, header, shared=shared), []
+    for path, own in zip(backgrounds, keys, strict=True):
+        back = read(path, own, header, shared=shared)
+        if header is None and foreground != path:
+            _check_first_lines(foreground, fore, path, back)
+        check_same_features(
+            *(fore.columns, back.columns, fore.n_features, back.n_features),
+            name=foreground,
+            other=path,
+        )
+        backs.append(back)
+    return fore, backs
+
+
+def _check_first_lines(foreground: str, fore: Data, background: str, back: Data) -> None:
+    """Refuse tables without names whose first lines are the same: they look like a header."""
+    bare = fore.columns is None and back.columns is None
+    tables = isinstance(fore.values, np.ndarray) and isinstance(back.values, np.ndarray)
+    if bare and tables and np.array_equal(fore.values[0], back.values[0]):
+        raise DataError(
+            "same-first-lines",
+            f"the first lines of {foreground} and {background} are the same numbers",
+            remedy="Pass --header if they name the columns, or --no-header if they are samples.",
+            parameter="header",
+        )
+
+
+def several(backgrounds: Sequence[Data]) -> Any:
+    """What `fit` takes: one background as it is, several as a list.
+
+    Parameters
+    ----------
+    backgrounds : sequence of Data
+
+    Returns
+    -------
+    ndarray, Rows or list of them
+    """
+    arrays = [data.named for data in backgrounds]
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+def counts(foreground: Data, backgrounds: Sequence[Data]) -> str:
+    """How many rows of how many variables were read, in words.
+
+    Parameters
+    ----------
+    foreground : Data
+    backgrounds : sequence of Data
+
+    Returns
+    -------
+    str
+    """
+    behind = " + ".join(str(len(data.values)) for data in backgrounds)
+    return (
+        f"read {len(foreground.values)} foreground and {behind} background rows of "
+        f"{foreground.n_features} variables"
+    )

@@ -1,0 +1,169 @@
+"""Results out: tables as csv, figures, and the files of a fit."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrica import plots
+from contrica.cli.reading import Data
+from contrica.cli.scoring import Sample, pattern_names, scores_of, without_names
+from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+from contrica.models import save
+from contrica.solvers.ranks import Ranks
+
+__all__ = ["write_blocks", "write_figure", "write_fit", "write_patterns", "write_table"]
+
+
+def write_table(
+    path: str | Path,
+    values: np.ndarray,
+    columns: Sequence[str],
+    index: Iterable[Any],
+    index_name: str = "",
+) -> None:
+    """Write a csv file with a header and a row index; floats as short as they read back.
+
+    Parameters
+    ----------
+    path : path
+    values : ndarray of shape (n_rows, n_columns)
+    columns : sequence of str
+    index : iterable
+        Names of the rows.
+    index_name : str
+        Heading of the index.
+    """
+    write_blocks(path, [values], columns, index, index_name)
+
+
+def write_blocks(
+    path: str | Path,
+    blocks: Iterable[np.ndarray],
+    columns: Sequence[str],
+    index: Iterable[Any],
+    index_name: str = "",
+) -> None:
+    """Write what `write_table` would of the blocks one below the other, with one in memory at a time.
+
+    Parameters
+    ----------
+    path : path
+    blocks : iterable of ndarray of shape (n_rows, n_columns)
+    columns : sequence of str
+    index : iterable
+        Names of the rows of all blocks.
+    index_name : str
+        Heading of the index.
+    """
+    rows = (row for block in blocks for row in block.tolist())
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([index_name, *columns])
+        for name, row in zip(index, rows, strict=True):
+            writer.writerow([name, *row])
+
+
+def write_patterns(path: Path, model: Any, names: Sequence[str]) -> None:
+    """Write the patterns of a fitted model, one in each column.
+
+    Parameters
+    ----------
+    path : Path
+    model : estimator
+        Fitted.
+    names : sequence of str
+        Of the variables.
+    """
+    write_table(path, model.components_.T, pattern_names(model), names, "variable")
+
+
+def write_figure(figure: Any, path: Path) -> None:
+    """Write a figure.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    path : Path
+    """
+    figure.savefig(path, dpi=150)
+
+
+def write_fit(
+    folder: Path,
+    model: ContrastiveICA | ProportionalContrastiveICA,
+    fore: Data,
+    backs: Sequence[Data],
+    labels: np.ndarray | None = None,
+    label_names: Sequence[str] | None = None,
+) -> list[str]:
+    """Write the files of one fit: patterns, scores, model and figures.
+
+    Several backgrounds are drawn together in the scatter.
+
+    Parameters
+    ----------
+    folder : Path
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted; it gets the names of the variables.
+    fore : Data
+    backs : sequence of Data
+    labels : ndarray of int, optional
+        Groups of the foreground's rows, for the colours of the scatter.
+    label_names : sequence of str, optional
+
+    Returns
+    -------
+    list of str
+        What the user should know of the files.
+    """
+    write_patterns(folder / "patterns.csv", model, fore.names)
+    bare = without_names(model)
+    shown, *behind = (Sample(len(data.values)) for data in (fore, *backs))
+    blocks = shown.of(scores_of(bare, fore))
+    write_blocks(folder / "scores.csv", blocks, pattern_names(model), *fore.index)
+    notes = _write_scree(folder / "scree.png", model)
+    for sample, back in zip(behind, backs, strict=True):
+        for _ in sample.of(scores_of(bare, back)):
+            pass  # the sample keeps what it needs
+    notes += _write_scatter(folder / "scatter.png", shown, behind, labels, label_names)
+    if fore.columns is not None:
+        model.feature_names_in_ = fore.columns.astype(object)
+    save(model, folder / "model.npz")
+    return notes
+
+
+def _write_scree(path: Path, model: ContrastiveICA | ProportionalContrastiveICA) -> list[str]:
+    if model.scree_ is None:
+        return [f"{path.name} is left out: {model.n_pcs_} dimensions are too many for it"]
+    ranks = Ranks(model.n_background_, model.n_foreground_)
+    write_figure(plots.scree(model.scree_, ranks).figure, path)
+    return []
+
+
+def _write_scatter(
+    path: Path,
+    shown: Sample,
+    behind: Sequence[Sample],
+    labels: np.ndarray | None,
+    label_names: Sequence[str] | None,
+) -> list[str]:
+    notes = []
+    axes = plots.scatter(
+        shown.scores(),
+        None if labels is None else labels[shown.rows],
+        background=np.vstack([sample.scores() for sample in behind]),
+        label_names=label_names,
+    )
+    if not all(sample.is_all for sample in (shown, *behind)):
+        drawn = sum(sample.rows.size for sample in behind)
+        total = sum(sample.n_rows for sample in behind)
+        rows = f"{shown.rows.size} of {shown.n_rows} foreground, {drawn} of {total} background rows"
+        axes.set_title(rows, fontsize=8)
+        notes.append(f"{path.name} shows a random sample: {rows}")
+    write_figure(axes.figure, path)
+    return notes

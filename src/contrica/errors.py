@@ -1,0 +1,202 @@
+"""Every exception and every warning of contrica: classes with fields, and nothing else.
+
+A message says what came, what is needed and what to do: ``{got}, but {needed}. {remedy}``. Names of
+parameters stand between backquotes, with a value where one belongs there: ``Lower `n_pcs`.`` or
+``Use `deflation=thin`.`` As text the quotes go, ``deflation="thin"``; the shell puts its options in their
+place, ``--deflation thin``, by `Told.text`. Programs look at the class, at ``code`` and at ``parameter``.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sklearn
+from sklearn.exceptions import ConvergenceWarning as _NotConverged
+
+__all__ = [
+    "ClusterLostError",
+    "ContricaError",
+    "ContricaWarning",
+    "ConvergenceWarning",
+    "DataError",
+    "DelicateDataWarning",
+    "FeaturesError",
+    "FileError",
+    "FileMissingError",
+    "FoundFileError",
+    "IdentifiabilityWarning",
+    "InputError",
+    "IterationError",
+    "MemoryBudgetError",
+    "PackageMissingError",
+    "ParameterError",
+    "ParameterWarning",
+    "PatternWarning",
+    "Told",
+    "warn",
+]
+
+
+class Told:
+    """What an exception or a warning says, in fields.
+
+    Parameters
+    ----------
+    code : str
+        What it is about, in a few words with hyphens: the same in every release.
+    got : str
+        What came: the beginning of a sentence.
+    needed : str
+        What is needed, after "but"; empty where ``got`` says it.
+    remedy : str
+        What to do: sentences.
+    parameter : str, optional
+        Name of the parameter, or of the dataset, that it is about.
+
+    Examples
+    --------
+    >>> told = ParameterError(
+    ...     "too-large", "`n_pcs=9` is more than the 5 variables", remedy="Lower `n_pcs`."
+    ... )
+    >>> str(told)
+    'n_pcs=9 is more than the 5 variables. Lower n_pcs.'
+    >>> told.text({"n_pcs": "--n-pcs"})
+    '--n-pcs 9 is more than the 5 variables. Lower --n-pcs.'
+    """
+
+    def __init__(
+        self, code: str, got: str, needed: str = "", remedy: str = "", parameter: str | None = None
+    ) -> None:
+        self.code, self.parameter = code, parameter
+        self.got, self.needed, self.remedy = got, needed, remedy
+        # what pickle makes it of again
+        super().__init__(code, got, needed, remedy, parameter)  # type: ignore[call-arg]
+
+    def text(self, options: Mapping[str, str] | None = None) -> str:
+        """The message, with the names that somebody else has for the parameters.
+
+        Parameters
+        ----------
+        options : mapping, optional
+            Names of parameters to names of options. The others stay as they are.
+
+        Returns
+        -------
+        str
+        """
+        sentence = self.got + (f", but {self.needed}" if self.needed else "")
+        parts = f"{sentence}. {self.remedy}".strip().split("`")
+        # every other part stood between quotes
+        parts[1::2] = [_named(part, options or {}) for part in parts[1::2]]
+        return "".join(parts)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def _named(part: str, options: Mapping[str, str]) -> str:
+    """``name`` or ``name=value`` as Python, or as the option of that name, writes it."""
+    name, equals, value = part.partition("=")
+    if name in options:
+        return f"{options[name]} {value}" if equals else options[name]
+    if not equals:
+        return name
+    plain = value in ("None", "True", "False", "...") or value[:1] in "-+.0123456789[("
+    return f"{name}={value}" if plain else f'{name}="{value}"'
+
+
+class ContricaError(Told, Exception):
+    """What all exceptions of contrica are."""
+
+
+class InputError(ContricaError, ValueError):
+    """Something that was passed cannot be used."""
+
+
+class ParameterError(InputError):
+    """A parameter has a value that it cannot have, or that does not go with the others."""
+
+
+class DataError(InputError):
+    """Rows cannot be used: their shape, their kind, or the numbers in them."""
+
+
+class FeaturesError(DataError):
+    """Two datasets, or a model and a dataset, are not over the same variables in the same order."""
+
+
+class IterationError(DataError, TypeError):
+    """Rows cannot be read as often as they are needed."""
+
+
+class FileError(InputError):
+    """A file does not hold what it should, or holds what cannot be used."""
+
+
+class FileMissingError(ContricaError, FileNotFoundError):
+    """There is no such file or folder."""
+
+
+class FoundFileError(ContricaError, FileExistsError):
+    """There is a file, or a folder, where one should be written."""
+
+
+class MemoryBudgetError(ContricaError, MemoryError):
+    """What was asked for would take more memory than there is, or than ``memory_limit`` allows."""
+
+
+class PackageMissingError(ContricaError, ImportError):
+    """A package that only some of contrica needs is not installed."""
+
+
+class ClusterLostError(ContricaError, RuntimeError):
+    """The workers or the scheduler of a dask cluster were lost, and with them the sums so far."""
+
+
+class ContricaWarning(Told, UserWarning):
+    """What all warnings of contrica are."""
+
+
+class IdentifiabilityWarning(ContricaWarning):
+    """The ranks asked for exceed what the paper's statements guarantee to be unique."""
+
+
+class ParameterWarning(ContricaWarning):
+    """A parameter has no effect, given the others or given the data."""
+
+
+class PatternWarning(ContricaWarning):
+    """Patterns were found, but some are doubtful: tied, floored, fewer than asked or weak."""
+
+
+class DelicateDataWarning(ContricaWarning):
+    """The data can be fitted, but something about them limits what the fit can say."""
+
+
+class ConvergenceWarning(ContricaWarning, _NotConverged):
+    """A search ended before it had converged."""
+
+
+# Frames of these folders are never the user's.
+_NOT_THE_USERS = tuple(str(Path(str(file)).parent) + "/" for file in (__file__, sklearn.__file__))
+
+
+def warn(warning: ContricaWarning) -> None:
+    """Warn at the line of the caller's own code, however deep in the library the doubt arose.
+
+    Parameters
+    ----------
+    warning : ContricaWarning
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
+
+
+def _is_ours(filename: Any) -> bool:
+    return str(filename).replace("\\", "/").startswith(_NOT_THE_USERS)

@@ -1,0 +1,325 @@
+"""What all estimators share: the border, where data are checked once, and scores of rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from contrica.errors import DataError, DelicateDataWarning, PatternWarning, warn
+from contrica.estimators._background import Background
+from contrica.moments.estimates import Cumulants
+from contrica.moments.fourth import cumulants
+from contrica.moments.symmetric import fix_signs
+from contrica.rows.containers import as_rows
+from contrica.rows.dataset import Dataset, check_same_variables, names_of
+from contrica.rows.device import is_tensor, tensor_times
+from contrica.rows.products import rows_times
+from contrica.rows.protocol import Rows
+from contrica.rows.summary import ColumnSummary
+from contrica.solvers.ratio import contrast_ratio
+from contrica.validation import (
+    check_count,
+    check_same_features,
+    check_scores,
+    check_variation,
+    warn_delicate,
+)
+
+__all__ = ["ContrastTransformer", "CovarianceTransformer", "documented", "ranking_ratio"]
+
+
+FIT_DOCUMENTATION = """Find the patterns of ``X`` that ``background`` does not have.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Foreground; a data frame's column names are kept and compared. Of the methods that rest on
+            fourth cumulants also an iterator of blocks of rows, or `contrica.moments.DataSums`.
+        y : Ignored
+            Present for scikit-learn's convention.
+        background : array-like of shape (n_background_samples, n_features), list of such, or Background
+            Background, over the same variables in the same order; several where the method takes
+            them, each of which has the shared patterns with weights of its own. Without one, nothing is
+            contrasted: the method's case of one dataset is run, with a warning where it is meant
+            for two. In cross-validation wrap it as ``Background(Y)``, or a background
+            with as many rows as ``X`` is cut along with it; in a `Pipeline`, earlier steps transform
+            it only if built with ``transform_input=["background"]`` and metadata routing enabled.
+
+        Returns
+        -------
+        self : object
+        """
+
+
+def documented(fit: Any) -> Any:
+    """Give a ``fit`` the documentation that all of them share."""
+    fit.__doc__ = FIT_DOCUMENTATION
+    return fit
+
+
+def ranking_ratio(model: Any) -> tuple[str, np.ndarray]:
+    """What a fitted model's patterns are ranked by: its symbol, "k(b)" or "k(f)", and the values.
+
+    Parameters
+    ----------
+    model : an estimator of contrica
+        Fitted.
+
+    Returns
+    -------
+    symbol : str
+    values : ndarray of shape (n_components,)
+    """
+    if getattr(model, "ranked_by_", "") == "source_ratio":
+        return "k(f)", model.source_ratio_
+    return "k(b)", model.contrast_ratio_
+
+
+class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Checks, fit, transform and inverse transform around any method that finds components."""
+
+    n_components: int | None
+    # What the method does without a background; None where it needs none, and so warns of nothing.
+    _alone: ClassVar[str | None] = "plain ICA"
+    # Whether it takes several backgrounds.
+    _several: ClassVar[bool] = False
+
+    def _check_parameters(self) -> None:
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+
+    def _check_width(self, n_features: int, *, contrasted: bool) -> None:
+        """Refuse parameters that do not go with so many variables; no row was read."""
+        n_pcs = getattr(self, "n_pcs", None)
+        if contrasted and self._alone is not None and (n_features < 2 or n_pcs == 1):
+            working_in = f" and `n_pcs={n_pcs!r}`" if hasattr(self, "n_pcs") else ""
+            raise DataError(
+                "one-direction",
+                f"`X` and background have {n_features} feature(s){working_in}",
+                "a contrast needs at least 2 dimensions: with one there is only one direction",
+            )
+
+    def _open(self, X: Any, y: Any, background: Any) -> list[Dataset]:
+        """The border: containers, widths and names, parameters against them, and then one pass."""
+        foreground = Dataset(X, "X")
+        others = [Dataset(data, name) for name, data in self._backgrounds(background).items()]
+        check_same_variables([foreground, *others])
+        self._check_width(foreground.n_features, contrasted=bool(others))
+        if isinstance(foreground.rows, Rows):
+            self._remember(foreground.n_features, foreground.names)
+        else:
+            validate_data(self, X, skip_check_array=True)
+        datasets = [part.read() for part in (foreground, *others)]
+        self._warn_of_second_argument(y, foreground.n_features)
+        if not others:
+            self._warn_alone()
+        self._check_summaries({part.name: part.summary for part in datasets}, foreground.names)
+        return datasets
+
+    def _check_summaries(
+        self, summaries: dict[str, ColumnSummary], names: np.ndarray | None
+    ) -> None:
+        """Refuse, or warn of, what the ranges of the variables show; the mean is kept."""
+        check_variation(summaries)
+        first, *others = summaries.values()
+        warn_delicate(first, others[0] if others else None, names)
+        self.mean_ = first.mean
+
+    def _warn_of_second_argument(self, y: Any, n_features: int) -> None:
+        shape: tuple[int, ...] = getattr(y, "shape", ())
+        if len(shape) == 2 and shape[1] == n_features > 1:
+            warn(
+                DelicateDataWarning(
+                    "second-argument",
+                    f"the second argument, of shape {tuple(shape)}, was ignored",
+                    remedy="If it is the background, pass fit(X, background=...).",
+                    parameter="background",
+                )
+            )
+
+    def _warn_alone(self) -> None:
+        if self._alone is not None:
+            warn(
+                DelicateDataWarning(
+                    "no-background",
+                    f"no background was given, so nothing is contrasted: this is {self._alone} of `X`",
+                    remedy="Pass fit(X, background=...).",
+                    parameter="background",
+                )
+            )
+
+    def _remember(self, n_features: int, names: np.ndarray | None) -> None:
+        """What scikit-learn keeps of the variables, for containers that it does not know."""
+        self.n_features_in_ = n_features
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _backgrounds(self, background: Any) -> dict[str, Any]:
+        """Backgrounds by the name that errors call them: none, one or several."""
+        if isinstance(background, Background):
+            background = background.data
+        if background is None:
+            return {}
+        listed = isinstance(background, list | tuple)
+        if listed and len(background) == 0:
+            raise DataError(
+                "empty",
+                "background is an empty list",
+                remedy="Pass rows, or a list of several datasets.",
+                parameter="background",
+            )
+        tables = [len(getattr(part, "shape", ())) == 2 for part in background] if listed else []
+        if not any(tables):
+            return {"background": background}
+        self._check_list(background, tables)
+        return {f"background[{i}]": part for i, part in enumerate(background)}
+
+    def _check_list(self, background: Sequence[Any], tables: Sequence[bool]) -> None:
+        if not all(tables):
+            wrong = tables.index(False)
+            raise DataError(
+                "not-a-table",
+                f"background[{wrong}] has shape {np.shape(background[wrong])}",
+                "each of several backgrounds must be a table of rows by variables",
+                parameter=f"background[{wrong}]",
+            )
+        if not self._several and len(background) > 1:
+            raise DataError(
+                "several-backgrounds",
+                f"{len(background)} backgrounds were given",
+                f"{type(self).__name__} takes one",
+                'Stack them, or use ContrastiveICA with solver "auto", "joint" or "subspace".',
+                "background",
+            )
+
+    @property
+    def _axes(self) -> np.ndarray:
+        """What `transform` multiplies by, as rows."""
+        return self.components_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Scores of the rows of ``X``: ``(X − mean_) @ components_.T``, or with the method's own axes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Foreground, background or new rows alike.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            A tensor on the same device for a tensor of torch or cupy.
+        """
+        check_is_fitted(self)
+        rows = as_rows(X, "X")
+        if isinstance(rows, Rows):
+            names = names_of(X)
+            check_same_features(
+                getattr(self, "feature_names_in_", None),
+                names_of(rows) if names is None else names,
+                self.n_features_in_,
+                rows.shape[1],
+                name="what was fitted",
+                other="X",
+            )
+            offset = self.mean_ @ self._axes.T
+            if is_tensor(X):
+                return tensor_times(X, self._axes.T, offset)
+            scores = rows_times(rows, self._axes.T) - offset
+            check_scores(scores)
+            return scores
+        rows = validate_data(self, rows, dtype=np.float64, reset=False)
+        return (rows - self.mean_) @ self._axes.T
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows with the given scores, nearest to ``mean_``.
+
+        The least-squares inverse of `transform`: scoring the result again gives the scores back,
+        as long as the components are linearly independent.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        scores = check_array(X, dtype=np.float64, input_name="scores")
+        if scores.shape[1] != len(self.components_):
+            raise DataError(
+                "scores-shape",
+                f"the scores have shape {scores.shape}",
+                f"there are {len(self.components_)} components",
+                "Pass what transform returned, (n_samples, n_components).",
+                "X",
+            )
+        return self.mean_ + scores @ np.linalg.pinv(self._axes).T
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+
+class CovarianceTransformer(ContrastTransformer):
+    """A method that reads its components from the covariances of both datasets alone."""
+
+    _alone: ClassVar[str | None] = "plain PCA"
+    # Covariances divide by n − ddof, as the method was published.
+    _ddof: ClassVar[int] = 1
+
+    @abstractmethod
+    def _directions(
+        self, foreground: np.ndarray, background: np.ndarray | None, n_components: int
+    ) -> np.ndarray:
+        """Columns from the two covariances; also stores what is the method's own."""
+
+    @documented
+    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
+        self._check_parameters()
+        datasets = self._open(X, y, background)
+        p = datasets[0].n_features
+        wanted = p if self.n_components is None else self.n_components
+        if wanted > p:
+            warn(
+                PatternWarning(
+                    "fewer-components",
+                    f"`n_components={wanted}` components were asked for, but {p} variable(s) have no "
+                    f"more than {p}: that many are returned",
+                    parameter="n_components",
+                )
+            )
+        # matrix-free: nothing of fourth order is computed
+        fore, *others = (cumulants(part.rows, storage="matrix-free") for part in datasets)
+        back = others[0] if others else None
+        vectors = self._directions(
+            self._covariance(fore), None if back is None else self._covariance(back), min(wanted, p)
+        )
+        self.components_ = fix_signs(vectors / np.linalg.norm(vectors, axis=0)).T
+        self.contrast_ratio_ = (
+            np.full(len(self.components_), np.nan)
+            if back is None
+            else contrast_ratio(self.components_.T, fore, back)
+        )
+        self._finish(fore, back)
+        return self
+
+    def _finish(self, fore: Cumulants, back: Cumulants | None) -> None:
+        """Store what also needs the numbers of rows."""
+
+    def _covariance(self, data: Cumulants) -> np.ndarray:
+        return data.covariance * (data.n_samples / (data.n_samples - self._ddof))

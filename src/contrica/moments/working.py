@@ -1,0 +1,279 @@
+"""From checked datasets to moments: the axes to work in, then cumulants and rows there in one pass."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_array
+
+from contrica.errors import ParameterError
+from contrica.moments.estimates import Cumulants, Estimate, Storage
+from contrica.moments.fourth import cumulants
+from contrica.moments.grouped import GroupMoments
+from contrica.moments.projection import (
+    RowEstimate,
+    axes_of,
+    estimate_of_rows,
+    project_rows,
+    survey,
+)
+from contrica.rows.dataset import Dataset
+from contrica.rows.device import on_device
+from contrica.rows.memory import check_memory, memory_budget
+from contrica.rows.products import projected
+
+__all__ = ["Working", "Workplace"]
+
+logger = logging.getLogger("contrica")
+
+# Of more rows than this, and more entries than this, 128 MB of them, a random sample is kept in memory to
+# choose ranks and to rotate sources. In memory, there are so many copies of them.
+MANY_ROWS, MAX_ENTRIES, ROW_COPIES, MIN_SAMPLED = 100_000, 2**24, 10, 2000
+# Matrices of as many rows and columns as there are dimensions that a fit has in memory, and copies of the
+# rows that winsorizing them takes.
+MATRIX_COPIES, ROBUST_COPIES = 12, 6
+
+
+class Working(NamedTuple):
+    """Datasets in the coordinates worked in, foreground first.
+
+    Attributes
+    ----------
+    cumulants : list of Cumulants
+    rows : list of ndarray of shape (n, k)
+        All rows of each, or a random sample.
+    grouped : list of GroupMoments or None
+        Moments of groups of rows, where they were asked for and rows are a sample.
+    """
+
+    cumulants: list[Cumulants]
+    rows: list[np.ndarray]
+    grouped: list[GroupMoments | None]
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """How rows become moments: in which axes, by which estimate, with how much memory, and where.
+
+    Parameters
+    ----------
+    n_pcs, basis, cumulant, memory_limit, device, dtype
+        As of `contrica.ContrastiveICA`.
+    """
+
+    n_pcs: int | str | None
+    basis: Any
+    cumulant: RowEstimate
+    memory_limit: Any
+    device: str | None
+    dtype: str
+
+    @property
+    def budget(self) -> int:
+        """Bytes that a fit may take."""
+        return memory_budget(self.memory_limit)
+
+    def given_basis(self, n_features: int) -> np.ndarray | None:
+        """The basis that was given, refused where it does not fit so many variables.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        ndarray of shape (n_features, k) or None
+        """
+        if self.basis is None:
+            return None
+        basis: np.ndarray = check_array(self.basis, dtype=np.float64, input_name="basis")
+        if len(basis) != n_features or basis.shape[1] > n_features:
+            raise ParameterError(
+                "basis-shape",
+                f"`basis` has shape {basis.shape}",
+                f"rows have {n_features} variables: it needs a row for each of them and a column for "
+                "each axis",
+                parameter="basis",
+            )
+        self.check_axes(basis)
+        if np.abs(basis.T @ basis - np.eye(basis.shape[1])).max() > 1e-6:
+            raise ParameterError(
+                "not-orthonormal",
+                "the columns of `basis` are not orthonormal",
+                remedy="Pass numpy.linalg.qr(basis)[0], or principal axes as common_basis returns them.",
+                parameter="basis",
+            )
+        return basis
+
+    def check_axes(self, basis: np.ndarray) -> None:
+        """Refuse a number of principal components beside a basis of another number of axes.
+
+        Parameters
+        ----------
+        basis : ndarray of shape (n_features, k)
+        """
+        if isinstance(self.n_pcs, Integral) and self.n_pcs != basis.shape[1]:
+            raise ParameterError(
+                "basis-and-n_pcs",
+                f"`n_pcs={self.n_pcs}`",
+                f"`basis` has {basis.shape[1]} axes to work in",
+                "Leave `n_pcs` out.",
+                "n_pcs",
+            )
+
+    def check_budget(self, n_dimensions: int, n_rows: int) -> None:
+        """Refuse what will not fit the memory, before any of it is computed.
+
+        Parameters
+        ----------
+        n_dimensions, n_rows : int
+        """
+        check_memory(
+            MATRIX_COPIES * 8 * n_dimensions**2,
+            self.budget,
+            f"working in {n_dimensions} dimensions",
+            "Lower `n_pcs`, or raise `memory_limit`.",
+        )
+        if self.cumulant == "robust":
+            check_memory(
+                ROBUST_COPIES * 8 * n_dimensions * n_rows,
+                self.budget,
+                f'cumulant="robust", which has all {n_rows} rows in {n_dimensions} dimensions in memory,',
+                "Use `cumulant=plugin`, lower `n_pcs`, or raise `memory_limit`.",
+            )
+
+    def move(self, datasets: Sequence[Dataset]) -> None:
+        """Take the rows of datasets to the device, where there is one and they can be taken there.
+
+        Parameters
+        ----------
+        datasets : sequence of Dataset
+        """
+        for part in datasets:
+            part.rows = on_device(part.rows, self.device)
+
+    def axes(self, datasets: Sequence[Dataset]) -> np.ndarray | None:
+        """The axes to work in: those given, or common principal ones, for which rows are read once.
+
+        Parameters
+        ----------
+        datasets : sequence of Dataset
+
+        Returns
+        -------
+        ndarray of shape (n_features, k) or None
+        """
+        given = self.given_basis(datasets[0].n_features)
+        if given is not None:
+            return given
+        return axes_of(
+            [part.rows for part in datasets],
+            [part.summary for part in datasets],
+            self.n_pcs,
+            self.budget,
+        )
+
+    def take(
+        self,
+        datasets: Sequence[Dataset],
+        basis: np.ndarray | None,
+        *,
+        storage: Callable[[int, int], Storage],
+        n_groups: Callable[[int, int], int],
+    ) -> Working:
+        """Cumulants and rows in the coordinates of a basis, in one pass over the rows.
+
+        Parameters
+        ----------
+        datasets : sequence of Dataset
+        basis : ndarray of shape (n_features, k) or None
+        storage : callable
+            Of k and the number of datasets: how to store the backgrounds' fourth cumulants.
+        n_groups : callable
+            Of the number of rows and k: groups of rows whose moments to take, or 0.
+
+        Returns
+        -------
+        Working
+        """
+        n_rows = [len(part) for part in datasets]
+        k = datasets[0].n_features if basis is None else basis.shape[1]
+        logger.info("cumulants of %s rows", " and ".join(map(str, n_rows)))
+        storages: list[Storage] = ["auto", *[storage(k, len(n_rows))] * (len(n_rows) - 1)]
+        mean = datasets[0].summary.mean
+        origin = mean if basis is None else mean @ basis
+        kept = self._most_in_memory(k)
+        if sum(n_rows) <= kept or self.cumulant == "robust":
+            return self._in_memory(datasets, basis, origin, storages)
+        shares = [max(kept * n // sum(n_rows), 2) for n in n_rows]
+        logger.info("sampling %s rows", " and ".join(map(str, shares)))
+        return self._sampled(datasets, basis, origin, storages, shares, n_groups)
+
+    def _most_in_memory(self, k: int) -> int:
+        most = max(MAX_ENTRIES // k, MANY_ROWS)
+        if self.memory_limit is not None:  # free memory by itself decides nothing
+            most = max(min(most, self.budget // (8 * ROW_COPIES * k)), MIN_SAMPLED)
+        return most
+
+    @property
+    def _estimate(self) -> Estimate:
+        return estimate_of_rows(self.cumulant)
+
+    def _in_memory(
+        self,
+        datasets: Sequence[Dataset],
+        basis: np.ndarray | None,
+        origin: np.ndarray,
+        storages: list[Storage],
+    ) -> Working:
+        rows = [project_rows(part.rows, basis, self.cumulant) for part in datasets]
+        found = [
+            self._about(
+                cumulants(moved, self._estimate, storage=storage, memory_limit=self.budget),
+                moved is not part,
+                origin,
+            )
+            for part, storage in zip(rows, storages, strict=True)
+            for moved in [on_device(part, self.device, self.dtype, origin)]
+        ]
+        return Working(found, rows, [None] * len(rows))
+
+    def _sampled(
+        self,
+        datasets: Sequence[Dataset],
+        basis: np.ndarray | None,
+        origin: np.ndarray,
+        storages: list[Storage],
+        shares: list[int],
+        n_groups: Callable[[int, int], int],
+    ) -> Working:
+        found, rows, grouped = [], [], []
+        for data, storage, share in zip(datasets, storages, shares, strict=True):
+            whole = projected(data.rows, basis)
+            moved = on_device(whole, None, self.dtype, origin)
+            # what is read anew for every pass is written out: that takes one
+            again = isinstance(data.rows, np.ndarray) or data.rows.is_in_memory
+            surveyed = survey(
+                *(moved, self._estimate, share),
+                n_groups=n_groups(len(data), whole.shape[1]),
+                storage=storage if again else "auto",
+                memory_limit=self.budget,
+            )
+            rounded = moved is not whole
+            found.append(self._about(surveyed.cumulants, rounded, origin))
+            rows.append(surveyed.rows + origin if rounded else surveyed.rows)
+            grouped.append(surveyed.grouped)
+        return Working(found, rows, grouped)
+
+    def _about(self, found: Cumulants, rounded: bool, origin: np.ndarray) -> Cumulants:
+        """Cumulants of rows that were rounded about an origin have it added to their mean."""
+        return replace(found, mean=found.mean + origin) if rounded and self._single else found
+
+    @property
+    def _single(self) -> bool:
+        return self.dtype == "float32"

@@ -1,0 +1,33 @@
+"""Arrays that are cut by ``data[start:stop]``: memory maps, HDF5 and zarr arrays, numpy's in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from contrica.rows.protocol import Rows
+
+__all__ = ["SlicedRows", "numpy_doubles"]
+
+
+class SlicedRows(Rows):
+    """What is cut by ``data[start:stop]``, each slice made a block by a function."""
+
+    def __init__(self, data: Any, block: Callable[[Any], Any]) -> None:
+        self._data, self._block = data, block
+        self.shape = (int(data.shape[0]), int(data.shape[1]))
+
+    def blocks(self, n_rows: int) -> Iterator[Any]:
+        """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
+        for start in range(0, len(self), n_rows):
+            yield self._block(self._cut(start, min(start + n_rows, len(self))))
+
+    def _cut(self, start: int, stop: int) -> Any:
+        return self._data[start:stop, :]
+
+
+def numpy_doubles(block: Any) -> np.ndarray:
+    """A block as an array of numpy, float64."""
+    return np.asarray(block, dtype=np.float64)

@@ -1,0 +1,128 @@
+"""A dataset that is checked once, where it enters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from contrica.rows.containers import as_rows
+from contrica.rows.protocol import Rows
+from contrica.rows.summary import ColumnSummary, column_summary
+from contrica.validation import check_dataset, check_finite, check_n_rows, check_same_features
+
+__all__ = ["Dataset", "check_same_variables", "names_of"]
+
+
+class Dataset:
+    """Rows of one dataset: their container, the names of their variables, and what one pass says.
+
+    Opening it reads no rows, so that widths and names can be compared first; `read` does.
+
+    Parameters
+    ----------
+    data : array-like, or any container that `contrica.rows.as_rows` knows
+    name : str
+        What errors call it.
+
+    Attributes
+    ----------
+    name : str
+    rows : ndarray or Rows
+        Float64, and finite, after `read`.
+    names : ndarray of object or None
+        Of the variables, where the container has them.
+    summary : ColumnSummary
+        Mean, range and sum of squares of every variable; after `read`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Dataset(np.array([[1.0, 5.0], [3.0, 5.0]]), "X").read().summary.mean
+    array([2., 5.])
+    """
+
+    summary: ColumnSummary
+
+    def __init__(self, data: Any, name: str) -> None:
+        self.name = name
+        rows = as_rows(data, name)
+        names = names_of(data)
+        self.names = names_of(rows) if names is None else names
+        if isinstance(rows, Rows) and not rows.is_counted:
+            self.rows: np.ndarray | Rows = rows
+            return
+        check_dataset(rows, name)
+        shape = getattr(rows, "shape", ())
+        # a table that is written out as lists, or not a table: in memory anyway
+        self.rows = rows if len(shape) == 2 and 0 not in shape else self._array(rows)
+
+    def _array(self, rows: Any) -> np.ndarray:
+        # whether all are finite shows in the range of every variable
+        found: np.ndarray = check_array(
+            rows,
+            dtype=np.float64,
+            ensure_min_samples=2,
+            ensure_all_finite=False,
+            input_name=self.name,
+        )
+        return found
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of variables."""
+        width = self.rows.n_columns if isinstance(self.rows, Rows) else self.rows.shape[1]
+        return int(width)
+
+    def read(self) -> Dataset:
+        """Pass over the rows once, and refuse what cannot be used; the dataset comes back.
+
+        Returns
+        -------
+        Dataset
+        """
+        if not isinstance(self.rows, Rows):
+            self.rows = self._array(self.rows)
+        self.summary = column_summary(self.rows)
+        check_n_rows(len(self.rows), 2, self.name)
+        check_finite(self.summary, self.name)
+        return self
+
+
+def check_same_variables(datasets: Sequence[Dataset]) -> None:
+    """Refuse datasets that are not over the variables of the first, in its order; nothing is read.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+    """
+    first = datasets[0]
+    for other in datasets[1:]:
+        check_same_features(
+            first.names,
+            other.names,
+            first.n_features,
+            other.n_features,
+            name=first.name,
+            other=other.name,
+        )
+
+
+def names_of(data: Any) -> np.ndarray | None:
+    """Names of variables that a container has.
+
+    Parameters
+    ----------
+    data : object
+
+    Returns
+    -------
+    ndarray of object or None
+    """
+    columns = getattr(data, "columns", None)
+    return None if columns is None or len(columns) == 0 else np.asarray(columns, dtype=object)

@@ -1,0 +1,172 @@
+"""What AnnData stores in HDF5 files and zarr stores: compressed rows, and names of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from contrica.rows.files.shared import Names, as_text, bad_file, check_table, reading, unmarked
+from contrica.rows.protocol import Rows
+
+__all__ = ["CompressedRows", "anndata_names", "is_anndata", "is_array", "sparse_format"]
+
+# Working set of one piece of sparse rows, entries and indices.
+PIECE_BYTES = 16 * 2**20
+
+
+def is_array(node: Any) -> bool:
+    """Whether a member of a store is an array, and not a group."""
+    return hasattr(node, "dtype") and hasattr(node, "shape")
+
+
+def _attribute(node: Any, *names: str) -> Any:
+    for name in names:
+        if name in node.attrs:
+            return node.attrs[name]
+    return None
+
+
+def sparse_format(node: Any) -> str:
+    """How AnnData says that a group is a sparse matrix: "csr", "csc", or "" where it is none."""
+    said = as_text(_attribute(node, "encoding-type", "h5sparse_format") or "")[:3]
+    return said if said in ("csr", "csc") else ""
+
+
+def is_anndata(root: Any) -> bool:
+    """Whether AnnData has written the store."""
+    return "X" in root and "obs" in root and "var" in root
+
+
+def anndata_names(
+    where: str, opener: Callable[[], Any], root: Any, key: str, shape: tuple[int, int]
+) -> tuple[np.ndarray | None, Names | None]:
+    """Names of an AnnData file's variables and observations, where they belong to the table."""
+    if is_array(root) or not is_anndata(root):
+        return None, None
+    columns = None
+    var = "raw/var" if key.startswith("raw/") else "var"
+    if key in ("X", "raw/X") or key.startswith("layers/"):
+        stored = _index_of(root, var)
+        if stored is not None and stored.shape[0] == shape[1]:
+            with reading(where, "an AnnData file"):
+                columns = np.array([as_text(name) for name in _strings(stored)[:]])
+    stored = _index_of(root, "obs")
+    if stored is None or stored.shape[0] != shape[0]:
+        return columns, None
+
+    def names() -> Iterator[Sequence[Any]]:
+        with opener() as again:
+            index = _strings(_index_of(again, "obs"))
+            for start in range(0, shape[0], 2**16):
+                with reading(where, "an AnnData file"):
+                    block = index[start : start + 2**16]
+                yield block
+
+    return columns, Names(names)
+
+
+def _index_of(root: Any, frame: str) -> Any:
+    """Where a stored frame keeps its index; None in files too old to say."""
+    if frame not in root or is_array(root[frame]):
+        return None
+    name = as_text(_attribute(root[frame], "_index") or "_index")
+    if name not in root[frame]:
+        return None
+    index = root[frame][name]
+    if is_array(index):
+        return index
+    return index.get("values")  # with a mask beside them
+
+
+def _strings(stored: Any) -> Any:
+    is_text = hasattr(stored, "asstr") and stored.dtype.kind in "OS"
+    return stored.asstr() if is_text else stored
+
+
+class CompressedRows(Rows):
+    """Compressed rows as AnnData stores them, in an HDF5 file or a zarr store."""
+
+    sparse = True
+    columns: np.ndarray | None = None
+
+    def __init__(self, where: str, opener: Callable[[], Any], key: str, node: Any) -> None:
+        self._where, self._opener, self._key = where, opener, key
+        layout = sparse_format(node)
+        if layout == "csc":
+            raise bad_file(
+                "stored-by-columns",
+                where,
+                f"stores {key!r} by columns (CSC), and its rows cannot be read block by block",
+                remedy="Write it by rows: adata.X = adata.X.tocsr(), or so the layer, and save again.",
+                parameter="key",
+            )
+        parts = ("data", "indices", "indptr")
+        if layout != "csr" or any(part not in node for part in parts):
+            raise bad_file(
+                "not-a-table",
+                where,
+                f"has a group {key!r}",
+                "a two-dimensional array or compressed rows (CSR) are needed",
+                f"It holds {unmarked(', '.join(node)) or 'nothing'}: say which by the `key`.",
+                "key",
+            )
+        shape = _attribute(node, "shape", "h5sparse_shape")
+        self.shape = (int(shape[0]), int(shape[1]))
+        self._check_sizes(node)
+        check_table(where, self.shape, node["data"].dtype)
+        # as many entries as fill a block, an index beside each
+        per_row = max(node["data"].shape[0] / self.shape[0], 1.0)
+        self._per_piece = max(int(PIECE_BYTES / (16 * per_row)), 1)
+
+    def _check_sizes(self, node: Any) -> None:
+        entries, indices, bounds = (node[k].shape[0] for k in ("data", "indices", "indptr"))
+        last = int(node["indptr"][bounds - 1]) if bounds else -1
+        if bounds != self.shape[0] + 1 or not entries == indices == last:
+            raise bad_file(
+                "damaged",
+                self._where,
+                f"is damaged at {self._key!r}: {self.shape[0]} rows need as many bounds and one, of "
+                "which the last counts the entries",
+                f"there are {bounds} bounds up to {last}, {entries} entries and {indices} indices",
+                "Make or copy it anew.",
+            )
+
+    def rows(self, start: int, stop: int) -> sp.csr_array:
+        """Rows ``start`` to ``stop``, opened for this one reading."""
+        with self._opener() as root:
+            return self._cut(root[self._key], start, stop)
+
+    def _cut(self, node: Any, start: int, stop: int) -> sp.csr_array:
+        with reading(self._where, "compressed rows"):
+            bounds = np.asarray(node["indptr"][start : stop + 1]).astype(np.int64)
+            span = slice(int(bounds[0]), int(bounds[-1]))
+            entries = np.asarray(node["data"][span], dtype=np.float64)
+            indices = np.asarray(node["indices"][span])
+        wrong = indices.size and not 0 <= indices.min() <= indices.max() < self.shape[1]
+        if wrong or (np.diff(bounds) < 0).any() or len(bounds) != stop - start + 1:
+            raise bad_file(
+                "damaged",
+                self._where,
+                f"is damaged at {self._key!r}: rows {start} to {stop} point to entries that are not "
+                "there",
+                remedy="Make or copy it anew.",
+            )
+        shape = (stop - start, self.shape[1])
+        return sp.csr_array((entries, indices, bounds - bounds[0]), shape=shape)
+
+    def pieces(self) -> Iterator[Any]:
+        """Consecutive sparse blocks."""
+        with self._opener() as root:
+            node = root[self._key]
+            self._check_sizes(node)
+            for start in range(0, len(self), self._per_piece):
+                yield self._cut(node, start, min(start + self._per_piece, len(self)))
+
+    def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
+        """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
+        for piece in self.pieces():
+            for start in range(0, piece.shape[0], n_rows):
+                yield piece[start : start + n_rows].toarray()

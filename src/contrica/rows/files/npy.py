@@ -1,0 +1,99 @@
+"""Arrays in npy and npz files, and the sparse matrices that scipy saves as npz."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from contrica.errors import FileError
+from contrica.rows.containers import as_rows
+from contrica.rows.files.shared import bad_file, check_table, reading, unmarked
+
+__all__ = ["is_sparse_npz", "memory_map", "read_numpy", "sparse_npz"]
+
+
+def read_numpy(path: Path, key: str | None) -> np.ndarray:
+    """The matrix of an npy file, or one of an npz file."""
+    try:
+        with open(path, "rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            single = isinstance(stored, np.ndarray)
+            values = stored if single else stored[_pick(path, stored.files, key)]
+    except FileError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise bad_file(
+            "damaged",
+            path,
+            "could not be read as a numpy file of numbers: it is damaged, or holds objects",
+            remedy="Save it with numpy.save or numpy.savez.",
+        ) from error
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
+        raise bad_file(
+            "not-a-table",
+            path,
+            f"holds an array of shape {values.shape} and type {values.dtype}",
+            "a two-dimensional array of real numbers is needed, one row per sample",
+            "Convert it, or name another by its `key`.",
+        )
+    return values
+
+
+def _pick(path: Path, names: list[str], key: str | None) -> str:
+    if key is None:
+        if len(names) != 1:
+            raise bad_file(
+                "several-tables",
+                path,
+                f"holds {len(names)} arrays ({unmarked(', '.join(names))})",
+                remedy="Say which one by its `key`.",
+                parameter="key",
+            )
+        return names[0]
+    if key not in names:
+        raise bad_file(
+            "unknown-key",
+            path,
+            f"has no array {key!r}",
+            remedy=f"It holds {unmarked(', '.join(names))}: say which by the `key`.",
+            parameter="key",
+        )
+    return key
+
+
+def memory_map(where: str) -> np.ndarray:
+    """The matrix of an npy file, read when it is sliced."""
+    with reading(where, "a numpy file of numbers"):
+        values = np.load(where, mmap_mode="r", allow_pickle=False)
+    if not isinstance(values, np.ndarray):
+        raise bad_file(
+            "unknown-type",
+            where,
+            "is an npz file by its content",
+            remedy="Let its name end in .npz.",
+        )
+    check_table(where, values.shape, values.dtype)
+    return values
+
+
+def is_sparse_npz(where: str) -> bool:
+    """Whether it was written by `scipy.sparse.save_npz`."""
+    try:
+        with zipfile.ZipFile(where) as archive:
+            return {"format.npy", "shape.npy", "data.npy"} <= set(archive.namelist())
+    except zipfile.BadZipFile:
+        return False  # read_table says what is wrong
+
+
+def sparse_npz(where: str) -> Any:
+    """Rows of a matrix that `scipy.sparse.save_npz` has written."""
+    with reading(where, "a sparse matrix saved by scipy"):
+        matrix = sp.load_npz(where)
+        matrix = matrix.tocsr()
+    check_table(where, matrix.shape, matrix.dtype)
+    return as_rows(matrix)

@@ -1,0 +1,97 @@
+"""`open_rows`: rows on disk by the ending of their name, read block by block and never whole.
+
+It reads what describes the rows, and each pass over them then reads blocks. Packages that know a format
+are imported when such a file is opened.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from contrica.rows.files.hdf5 import hdf5_file
+from contrica.rows.files.npy import is_sparse_npz, memory_map, sparse_npz
+from contrica.rows.files.parquet import open_parquet
+from contrica.rows.files.shared import (
+    HDF5,
+    TEXT,
+    Opened,
+    bad_file,
+    is_remote,
+    kind_of_store,
+    refuse_empty,
+    refuse_key,
+)
+from contrica.rows.files.stores import open_store
+from contrica.rows.files.table import read_table
+from contrica.rows.files.zarr_store import zarr_root
+
+__all__ = ["open_rows"]
+
+
+def open_rows(path: str | Path, key: str | None = None, *, header: bool | None = None) -> Opened:
+    """Open a file of rows; what is large in it is read later, block by block.
+
+    Parameters
+    ----------
+    path : path
+        By its ending: ``.npy`` (as a memory map), ``.npz`` (of `scipy.sparse.save_npz`, or of arrays),
+        ``.h5``, ``.hdf5``, ``.h5ad``, ``.zarr`` (also AnnData's), ``.parquet`` (a file, a folder of
+        them, or a pattern such as ``folder/*.parquet``), ``.csv``, ``.tsv``. Sparse rows in AnnData
+        files stay sparse.
+    key : str, optional
+        Which array of a file with several; of AnnData files X by default, ``"layers/counts"`` for
+        another.
+    header : bool, optional
+        Whether the first line of a text file names the columns; by default its cells decide.
+
+    Returns
+    -------
+    Opened
+
+    Raises
+    ------
+    FileError
+        If there is no table of numbers, or it is damaged.
+    ParameterError
+        If a key is given for a file without keys.
+    FileMissingError
+    PackageMissingError
+        With what to install.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/rows.npy", np.zeros((5, 3)))
+    ...     open_rows(f"{folder}/rows.npy").rows.shape
+    (5, 3)
+    """
+    where = str(path)
+    if is_remote(where):
+        raise bad_file(
+            "remote",
+            where,
+            "is not on this machine, and such files are read by the workers of a cluster",
+            remedy="Use open_dask, --scheduler ADDRESS in the shell, or copy it here.",
+        )
+    kind = kind_of_store(where)
+    if kind != ".parquet" and kind not in TEXT and Path(where).is_file():
+        refuse_empty(Path(where))
+    if kind == ".npy":
+        refuse_key(where, key)
+        return Opened(memory_map(where), None, None)
+    if kind == ".npz":
+        if is_sparse_npz(where):
+            refuse_key(where, key)
+            return Opened(sparse_npz(where), None, None)
+        return Opened(read_table(where, key).values, None, None)
+    if kind in HDF5 or kind == ".zarr":
+        opener = partial(hdf5_file if kind in HDF5 else zarr_root, where)
+        return open_store(where, key, opener)
+    if kind == ".parquet":
+        refuse_key(where, key)
+        return open_parquet(where)
+    table = read_table(where, key, header=header)
+    return Opened(table.values, table.columns, table.rows)

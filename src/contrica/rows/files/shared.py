@@ -1,0 +1,275 @@
+"""What the readers of all kinds of files share: what they return, and what they say of a bad file."""
+
+from __future__ import annotations
+
+import glob
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrica.errors import FileError, FileMissingError, PackageMissingError, ParameterError
+
+__all__ = [
+    "Names",
+    "Opened",
+    "Table",
+    "as_text",
+    "bad_file",
+    "changed",
+    "check_table",
+    "is_pattern",
+    "is_remote",
+    "kind_of",
+    "kind_of_store",
+    "missing_file",
+    "optional_module",
+    "reading",
+    "refuse_empty",
+    "refuse_key",
+    "same_name",
+    "unknown_type",
+    "unmarked",
+    "unused_key",
+]
+
+# The ends of names by which files are told apart
+HDF5, PARQUET = (".h5", ".hdf5", ".h5ad"), (".parquet", ".parq", ".pq")
+TEXT = (".csv", ".tsv")
+KNOWN = "csv, tsv (also .gz), npy, npz, h5, h5ad, zarr or parquet"
+
+
+class Opened(NamedTuple):
+    """Rows that were opened, with the names that they have.
+
+    Attributes
+    ----------
+    rows : ndarray, Rows, dask array or dask frame
+        What `fit` and `transform` take.
+    columns : ndarray of str or None
+        Names of the variables.
+    row_names : ndarray of str, Names or None
+        Names of the rows; numpy makes an array of either.
+    """
+
+    rows: Any
+    columns: np.ndarray | None
+    row_names: Any
+
+
+class Names:
+    """Names of rows that are read when they are iterated over, some at a time.
+
+    Parameters
+    ----------
+    blocks : callable
+        Returns an iterable of sequences of names; called for each pass.
+
+    Examples
+    --------
+    >>> list(Names(lambda: [["a", "b"], ["c"]]))
+    ['a', 'b', 'c']
+    """
+
+    def __init__(self, blocks: Callable[[], Iterable[Iterable[Any]]]) -> None:
+        self._blocks = blocks
+
+    def __iter__(self) -> Iterator[str]:
+        for block in self._blocks():
+            yield from (as_text(name) for name in block)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(list(self), dtype=dtype)
+
+
+class Table(NamedTuple):
+    """A matrix with what names its file gave it.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_columns)
+    columns, rows : ndarray of str or None
+        Column and row names.
+    """
+
+    values: np.ndarray
+    columns: np.ndarray | None
+    rows: np.ndarray | None
+
+
+def as_text(value: Any) -> str:
+    """A stored name as text."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return "" if value is None else str(value)
+
+
+def is_remote(where: str) -> bool:
+    """Whether it is a URL."""
+    return "://" in where
+
+
+def is_pattern(where: str) -> bool:
+    """Whether it stands for all files that match it."""
+    return glob.has_magic(where) and not Path(where).exists()
+
+
+def kind_of(path: str | Path) -> str:
+    """The ending of a file's name in small letters, with its dot; that before a last ``.gz``."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes[-1:] == [".gz"] and len(suffixes) > 1:
+        return suffixes[-2]
+    return "".join(suffixes[-1:])
+
+
+def kind_of_store(where: str) -> str:
+    """The ending that tells the kind; of a folder by what is in it."""
+    path = Path(where.rstrip("/"))
+    suffix = path.suffix.lower()
+    if is_remote(where):
+        return ".zarr" if suffix == ".zarr" else ".parquet" if suffix in ("", *PARQUET) else suffix
+    if is_pattern(where):
+        return ".parquet"
+    if not path.exists():
+        raise missing_file(where, "does not exist")
+    if path.is_dir():
+        marks = ("zarr.json", ".zgroup", ".zarray")
+        if suffix == ".zarr" or any((path / mark).exists() for mark in marks):
+            return ".zarr"
+        return ".parquet"
+    if suffix in PARQUET:
+        return ".parquet"
+    kind = kind_of(path)
+    if kind not in (*HDF5, *TEXT, ".npy", ".npz"):
+        raise unknown_type(where, kind, KNOWN)
+    return kind
+
+
+def refuse_key(where: str, key: str | None) -> None:
+    """Raise where a key is given for a file that has none."""
+    if key is not None:
+        raise unused_key(where, key, "only npz, h5, h5ad and zarr files have keys")
+
+
+def refuse_empty(path: Path) -> None:
+    """Raise where a file has no bytes."""
+    if path.stat().st_size == 0:
+        raise bad_file(
+            "empty",
+            path,
+            "is empty",
+            remedy="It needs one row per sample, one column per variable.",
+        )
+
+
+def check_table(where: str, shape: Sequence[int], dtype: np.dtype) -> None:
+    """Raise where an array is not a table of numbers with some rows and columns."""
+    if len(shape) != 2 or dtype.kind not in "fiub":
+        raise bad_file(
+            "not-a-table",
+            where,
+            f"holds an array of shape {tuple(shape)} and type {dtype}",
+            "a two-dimensional array of real numbers is needed, one row per sample",
+            "Convert it, or name another by its `key`.",
+        )
+    if 0 in shape:
+        raise bad_file(
+            "no-rows",
+            where,
+            f"holds {shape[0]} rows of {shape[1]} variables",
+            remedy="It needs some of both: was it written to its end?",
+        )
+
+
+def optional_module(module: str, what: str, extra: str = "disk") -> Any:
+    """A module of a package that may not be installed, or how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        name = module.partition(".")[0]
+        raise PackageMissingError(
+            "package-missing",
+            f"{what} need {name}",
+            remedy=f"Install it: pip install 'contrica[{extra}]'.",
+        ) from error
+
+
+@contextmanager
+def reading(where: str, what: str) -> Iterator[None]:
+    """Whatever a reader of a format makes of a damaged file becomes one sentence."""
+    try:
+        yield
+    except (ImportError, MemoryError, PermissionError, FileError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise bad_file(
+            "damaged",
+            where,
+            f"could not be read as {what}: it is damaged, or something else ({unmarked(reason[:200])})",
+            remedy="Make or copy it anew.",
+        ) from error
+
+
+def changed(where: str, got: Any, before: Any) -> FileError:
+    """The error for a file that has changed since it was opened."""
+    return bad_file(
+        "changed",
+        where,
+        f"holds {got} this time",
+        f"held {before} when it was opened",
+        "Let nothing write to it while it is read.",
+    )
+
+
+def unmarked(text: Any) -> str:
+    """Text from elsewhere without backquotes, which mark parameters in messages."""
+    return str(text).replace("`", "'")
+
+
+def bad_file(
+    code: str,
+    where: str | Path,
+    got: str,
+    needed: str = "",
+    remedy: str = "",
+    parameter: str | None = None,
+) -> FileError:
+    """The error for what a file holds: its path, and then ``got`` as of any other error."""
+    return FileError(code, f"{unmarked(where)} {got}", needed, remedy, parameter)
+
+
+def missing_file(where: str | Path, got: str) -> FileMissingError:
+    """The error for a path at which there is no file."""
+    return FileMissingError("file-missing", f"{unmarked(where)} {got}", remedy="Check the path.")
+
+
+def unknown_type(where: str | Path, kind: str, known: str) -> FileError:
+    """The error for a file whose ending says nothing."""
+    return bad_file(
+        "unknown-type", where, f"is of unknown type {kind or '(none)'!r}", remedy=f"Use {known}."
+    )
+
+
+def same_name(where: str | Path, name: str) -> FileError:
+    """The error for two columns of one name."""
+    return bad_file(
+        "same-names",
+        where,
+        f"has more than one column called {unmarked(repr(name))}",
+        remedy="Rename them.",
+    )
+
+
+def unused_key(where: str | Path, key: str, why: str) -> ParameterError:
+    """The error for a key that was given for a file without keys."""
+    return ParameterError(
+        "unused-key",
+        f"`key={unmarked(key)}` was given for {unmarked(where)}",
+        why,
+        "Leave `key` out.",
+        "key",
+    )

@@ -1,0 +1,101 @@
+"""`read_table`: a table of numbers in a text or numpy file, read whole, with the names it carries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from contrica.errors import DelicateDataWarning, FileError, warn
+from contrica.rows.files.npy import read_numpy
+from contrica.rows.files.shared import (
+    Table,
+    kind_of,
+    missing_file,
+    refuse_empty,
+    unknown_type,
+    unmarked,
+    unused_key,
+)
+from contrica.rows.files.text import DELIMITERS, read_text
+
+__all__ = ["read_table"]
+
+
+def read_table(path: str | Path, key: str | None = None, *, header: bool | None = None) -> Table:
+    """Read a matrix from a csv, tsv, npy or npz file; csv and tsv also gzipped.
+
+    Parameters
+    ----------
+    path : path
+        In text files a first line with text is the header, and a first column with text, or
+        without a heading, is the row index.
+    key : str, optional
+        Which array of an npz file; needed if it holds several.
+    header : bool, optional
+        Whether the first line of a text file names the columns; by default it does if it holds
+        text, or counts 0, 1, 2, … as pandas does.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    FileError
+        Naming the row and column of a cell that cannot be read.
+    ParameterError
+        If a key is given for a file without keys.
+    FileMissingError
+    """
+    path = Path(path)
+    if not path.is_file():
+        what = "is a folder, not a file" if path.is_dir() else "does not exist"
+        raise missing_file(path, what)
+    refuse_empty(path)
+    kind = kind_of(path)
+    if key is not None and kind != ".npz":
+        raise unused_key(path, key, "only npz files have keys")
+    if kind in DELIMITERS:
+        table = read_text(path, DELIMITERS[kind], header)
+    elif kind in (".npy", ".npz"):
+        table = Table(read_numpy(path, key), None, None)
+    else:
+        raise unknown_type(path, kind, "csv, tsv (also .gz), npy or npz")
+    _refuse_missing(path, table)
+    _warn_of_numbering(path, table)
+    return table
+
+
+def _refuse_missing(path: Path, table: Table) -> None:
+    if table.values.dtype.kind != "f":
+        return
+    bad = np.argwhere(~np.isfinite(table.values))
+    if bad.size:
+        row, column = bad[0]
+        name = f" ({str(table.columns[column])!r})" if table.columns is not None else ""
+        raise FileError(
+            "not-finite",
+            f"{unmarked(path)}: sample {row + 1}, variable {column + 1}{unmarked(name)} is "
+            f"{table.values[row, column]}, one of {len(bad)} cell(s) without a finite number",
+            remedy="Fill or drop missing values first.",
+        )
+
+
+def _warn_of_numbering(path: Path, table: Table) -> None:
+    """A first column that counts the rows is likely an index that was taken for a variable."""
+    first = table.values[:, 0]
+    if (
+        len(first) > 2
+        and first[0] in (0, 1)
+        and np.array_equal(first, first[0] + np.arange(len(first)))
+    ):
+        name = "" if table.columns is None else f" ({str(table.columns[0])!r})"
+        warn(
+            DelicateDataWarning(
+                "counting-column",
+                f"the first column{unmarked(name)} of {unmarked(path)} counts the rows and is taken "
+                "for a variable",
+                remedy="If it is an index, drop it or leave its heading empty.",
+            )
+        )

@@ -1,0 +1,254 @@
+"""Which solver suits the data, and why: a joint fit where it can be relied on, the subspace elsewhere."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+
+from contrica.errors import ParameterWarning, Told, warn
+from contrica.moments.estimates import Storage
+from contrica.solvers.joint import JointProblem
+from contrica.solvers.joint_solver import JointTask, fit_jointly, joint_ranks, solve_joint
+from contrica.solvers.paper_solver import solve_paper
+from contrica.solvers.problem import Problem, Request, Separation
+from contrica.solvers.selection import RankChoice, is_near, searchable
+from contrica.solvers.subspace_solver import check_dimension, solve_subspace
+from contrica.solvers.weights import n_groups_of, smaller_by_groups
+
+__all__ = [
+    "SOLVERS",
+    "Choice",
+    "background_storage",
+    "choose_solver",
+    "n_row_groups",
+    "solve",
+    "solve_subspace_only",
+]
+
+# A joint fit that leaves more than this of a fourth cumulant, by squared norm, does not describe it.
+MAX_LEFT = 0.5
+
+
+class Choice(NamedTuple):
+    """A separation, by which solver, and why by that one."""
+
+    solver: str
+    reason: str
+    separation: Separation
+
+
+def solve_subspace_only(
+    problem: Problem, request: Request, *, rng: np.random.Generator
+) -> Separation:
+    """`solve_subspace`, for users who asked for it: its dimension is refused where there is no room.
+
+    Parameters
+    ----------
+    problem : Problem
+    request : Request
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Separation
+    """
+    check_dimension(request, problem.n_features)
+    return solve_subspace(problem, request, rng=rng)
+
+
+SOLVERS: dict[str, Callable[..., Separation]] = {
+    "paper": solve_paper,
+    "joint": solve_joint,
+    "subspace": solve_subspace_only,
+}
+
+
+def solve(problem: Problem, request: Request, solver: str, *, rng: np.random.Generator) -> Choice:
+    """Separate by the solver of a name, or by the one that suits the data.
+
+    Parameters
+    ----------
+    problem : Problem
+    request : Request
+    solver : {"auto", "paper", "joint", "subspace"}
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Choice
+    """
+    if solver == "auto":
+        return choose_solver(problem, request, rng=rng)
+    found = SOLVERS[solver](problem, request, rng=rng)
+    return Choice(solver, f'solver="{solver}" was asked for', found)
+
+
+def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generator) -> Choice:
+    """A joint fit where one can be searched for and relied on, the contrast subspace where not.
+
+    Parameters
+    ----------
+    problem : Problem
+    request : Request
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Choice
+    """
+    reason = _why_not_try(problem)
+    if reason:
+        return _in_subspace(problem, request, reason, rng)
+    whitened = JointProblem.of(*problem.datasets)
+    reason = _too_few(problem, whitened)
+    if reason:
+        return _in_subspace(problem, request, reason, rng)
+    task = JointTask.of(problem, whitened)
+    # what it warns of concerns the user only if it is kept
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ranks = joint_ranks(task, request, rng=rng)
+        reason = _why_not_rely(ranks.choice, request)
+        found = None if reason else fit_jointly(task, request, ranks, rng=rng)
+    if found is None:
+        return _in_subspace(problem, request, reason, rng, ranks.choice)
+    count, total = int(np.sum(_significant(found))), found.ratio.size
+    if ranks.choice is None:
+        reason = f"of {total} foreground patterns in a joint fit {count} are significant"
+        if 2 * count < total:
+            return _in_subspace(problem, request, reason, rng)
+    else:
+        reason = (
+            f"a joint fit has {ranks.choice.n_foreground} significant foreground patterns and leaves "
+            f"{ranks.choice.left.max():.2g} of a fourth cumulant (squared norm)"
+        )
+    for warning in caught:
+        _again(warning)
+    ties = found.near_ties + _near_the_most_left(ranks.choice)
+    return Choice("joint", reason, replace(found, near_ties=ties))
+
+
+def _why_not_try(problem: Problem) -> str:
+    """Why no joint fit is searched for; empty where it is."""
+    p = problem.n_features
+    if not searchable(p, n_datasets=len(problem.rows)):
+        return f"{p} dimensions are too many to search for a joint fit"
+    if min(part.fourth.squared_norm() for part in problem.datasets) == 0:
+        return "a fourth cumulant is zero"
+    return ""
+
+
+def _too_few(problem: Problem, whitened: JointProblem) -> str:
+    n_dimensions = whitened.whiten.shape[1]
+    if n_dimensions < 2:
+        return "the data vary in one direction only"
+    n_rows = min(part.n_samples for part in problem.datasets)
+    entries = comb(n_dimensions + 3, 4)
+    if n_rows < entries:
+        return f"{n_rows} rows are fewer than the {entries} entries of a fourth cumulant"
+    return ""
+
+
+def _why_not_rely(choice: RankChoice | None, request: Request) -> str:
+    """Why a joint fit should not be relied on; empty where it should."""
+    if choice is None:
+        return ""
+    wanted = request.n_components or 1
+    if not choice.complete:
+        return "the search for a joint fit was cut short"
+    if choice.n_foreground < max(-(-wanted // 2), min(wanted, 2)):
+        return (
+            f"asked for {wanted}, a joint fit has {choice.n_foreground} significant foreground "
+            "patterns"
+        )
+    if choice.left.max() > MAX_LEFT:
+        return (
+            f"what is significant in a joint fit leaves {choice.left.max():.2g} of a fourth cumulant "
+            "(squared norm)"
+        )
+    return ""
+
+
+def _significant(found: Separation) -> np.ndarray:
+    """Which patterns are significant; none where that was not tested."""
+    return (
+        np.zeros(found.ratio.size, dtype=bool) if found.significant is None else found.significant
+    )
+
+
+def _in_subspace(
+    problem: Problem,
+    request: Request,
+    reason: str,
+    rng: np.random.Generator,
+    choice: RankChoice | None = None,
+) -> Choice:
+    if request.n_background is not None:
+        warn(
+            ParameterWarning(
+                "no-effect",
+                f'`n_background={request.n_background}` was not used: solver "subspace" was chosen, '
+                f"because {reason}, and looks for no background patterns",
+                remedy="Leave `n_background` out, or set `solver=joint`.",
+                parameter="n_background",
+            )
+        )
+    found = solve_subspace(problem, request, rng=rng)
+    ties = () if choice is None else choice.near_ties + _near_the_most_left(choice)
+    return Choice(
+        "subspace", reason, replace(found, rank_choice=choice, near_ties=ties + found.near_ties)
+    )
+
+
+def _near_the_most_left(choice: RankChoice | None) -> tuple[str, ...]:
+    if choice is None or not is_near(float(choice.left.max()), MAX_LEFT):
+        return ()
+    return (
+        f"{choice.left.max():.2f} of a fourth cumulant is left, above {MAX_LEFT} "
+        '"subspace" is taken',
+    )
+
+
+def _again(caught: warnings.WarningMessage) -> None:
+    """Give a warning that was caught."""
+    if isinstance(caught.message, Told):
+        warn(caught.message)  # type: ignore[arg-type]
+    else:
+        warnings.warn_explicit(caught.message, caught.category, caught.filename, caught.lineno)
+
+
+def n_row_groups(solver: str, n_rows: int, n_features: int) -> int:
+    """Groups of rows whose moments a joint fit will ask for, where those are smaller than the rows.
+
+    Parameters
+    ----------
+    solver : str
+    n_rows, n_features : int
+
+    Returns
+    -------
+    int
+    """
+    tried = solver == "joint" or (solver == "auto" and searchable(n_features))
+    return n_groups_of(n_rows) if tried and smaller_by_groups(n_rows, n_features) else 0
+
+
+def background_storage(solver: str, n_features: int, n_datasets: int) -> Storage:
+    """How to store the fourth cumulants of backgrounds: in a contrast subspace none is asked for.
+
+    Parameters
+    ----------
+    solver : str
+    n_features, n_datasets : int
+
+    Returns
+    -------
+    {"auto", "matrix-free"}
+    """
+    certain = solver == "auto" and not searchable(n_features, n_datasets=n_datasets)
+    return "matrix-free" if certain or solver == "subspace" else "auto"

@@ -1,0 +1,228 @@
+"""The joint fit as a solver: ranks by significance where none are given, the fit, and its t-values."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from contrica.errors import DataError
+from contrica.moments.estimates import pooled
+from contrica.moments.symmetric import n_packed
+from contrica.solvers.algorithm2 import Contrast
+from contrica.solvers.joint import JointProblem, fit_weights, joint_contrast
+from contrica.solvers.joint.search import MIN_GAIN
+from contrica.solvers.paper_solver import separation_of, warn_nothing_found
+from contrica.solvers.problem import Problem, Request, Separation
+from contrica.solvers.ranks import Ranks, choose_ranks, dense_scree
+from contrica.solvers.selection import LEVEL, RankChoice, choose_by_significance, is_near
+from contrica.solvers.subspace import subspace_ica
+from contrica.solvers.weights import RowGroups, critical_t_value, gain_t_value, weight_t_values
+
+__all__ = ["JointRanks", "JointTask", "fit_jointly", "joint_ranks", "solve_joint"]
+
+logger = logging.getLogger("contrica")
+
+# the joint fit takes more steps than the subspace power method; max_iter counts where it is larger
+JOINT_STEPS = 300
+# |cosine|, in whitened coordinates, above which two patterns are one.
+SAME_PATTERN = 0.98
+# Entries of all vectors together for which t-values are worked out: the equations take half a gigabyte.
+MAX_TESTED_ENTRIES = 5000
+
+
+@dataclass(frozen=True)
+class JointTask:
+    """A problem in whitened coordinates, and groups of its rows there."""
+
+    problem: Problem
+    whitened: JointProblem
+    groups: list[RowGroups]
+
+    @classmethod
+    def of(cls, problem: Problem, whitened: JointProblem) -> JointTask:
+        """Divide the rows of a problem into groups, in whitened coordinates."""
+        return cls(problem, whitened, problem.row_groups(whitened.whiten))
+
+    @property
+    def n_dimensions(self) -> int:
+        """In which the data vary."""
+        return self.whitened.whiten.shape[1]
+
+
+class JointRanks(NamedTuple):
+    """Ranks as chosen, ranks as sought, and what the choice rests on where the data made it."""
+
+    found: Ranks
+    sought: Ranks
+    choice: RankChoice | None
+
+
+def solve_joint(problem: Problem, request: Request, *, rng: np.random.Generator) -> Separation:
+    """All patterns of all datasets fitted together.
+
+    Parameters
+    ----------
+    problem : Problem
+    request : Request
+    rng : numpy.random.Generator
+        Source of the subspace power method's starts, and of those of the rotation in a subspace.
+
+    Returns
+    -------
+    Separation
+    """
+    whitened = JointProblem.of(*problem.datasets)
+    if whitened.whiten.shape[1] < 2:
+        raise DataError(
+            "one-direction",
+            "the data vary in one direction only",
+            "a joint fit needs at least 2",
+            'Use solver "subspace" or "paper", or add variables.',
+        )
+    task = JointTask.of(problem, whitened)
+    return fit_jointly(task, request, joint_ranks(task, request, rng=rng), rng=rng)
+
+
+def joint_ranks(task: JointTask, request: Request, *, rng: np.random.Generator) -> JointRanks:
+    """The ranks as given, or by which patterns of a joint fit are significant.
+
+    Parameters
+    ----------
+    task : JointTask
+    request : Request
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    JointRanks
+    """
+    r, l = request.ranks(task.problem.n_features)  # noqa: E741 - the paper's ℓ
+    if r is not None and l is not None:
+        return JointRanks(Ranks(r, l), Ranks(r, l), None)
+    logger.info("choosing ranks")
+    wanted = request.n_components
+    choice = choose_by_significance(
+        task.whitened,
+        task.groups,
+        choose_ranks(task.problem.fore, task.problem.back, r, l),
+        wanted=wanted if l is None else l,
+        rng=rng,
+    )
+    found = Ranks(choice.n_background, choice.n_foreground)
+    if l is not None:
+        found = found._replace(n_foreground=l)
+    elif r is not None:  # patterns of the background that have no place there show in front
+        found = Ranks(r, max(choice.n_foreground, choice.vectors.shape[1] - r))
+    # as many as are asked for are sought, whether they are significant or not; what was given
+    # stays, and is refused later if there is no room for it
+    room = n_packed(task.n_dimensions)
+    if l is None:
+        at_least = 1 if wanted is None else min(wanted, room - 1)
+        l = min(max(found.n_foreground, at_least), max(room - (r or 1), 1))  # noqa: E741
+    if r is None:
+        r = min(max(found.n_background, 1), max(room - l, 1))
+    return JointRanks(found, Ranks(r, l), choice)
+
+
+def fit_jointly(
+    task: JointTask, request: Request, ranks: JointRanks, *, rng: np.random.Generator
+) -> Separation:
+    """The joint fit at given ranks, with t-values of its foreground patterns.
+
+    Parameters
+    ----------
+    task : JointTask
+    request : Request
+    ranks : JointRanks
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Separation
+    """
+    logger.info("joint fit, r = %d and l = %d", *ranks.sought)
+    if ranks.found.n_foreground == 0:
+        warn_nothing_found()
+    found = _contrast(task, request, ranks, rng)
+    t_values, significant = _tested(task, found, sum(ranks.sought))
+    near_ties = () if ranks.choice is None else ranks.choice.near_ties
+    if is_near(found.gain, MIN_GAIN):
+        near_ties += (
+            f"another minimum is lower by {found.gain:.2f} standard errors, from {MIN_GAIN:.0f} on "
+            "it is taken",
+        )
+    scree = dense_scree(task.problem.fore, task.problem.back)
+    return replace(
+        separation_of(found, ranks.found, scree),
+        significant=significant,
+        t_values=t_values,
+        rank_choice=ranks.choice,
+        near_ties=near_ties,
+    )
+
+
+def _contrast(
+    task: JointTask, request: Request, ranks: JointRanks, rng: np.random.Generator
+) -> Contrast:
+    fore, backs = task.whitened.fore, task.whitened.backs
+    dimension = min(ranks.sought.n_foreground, task.n_dimensions)
+    guess = subspace_ica(fore, pooled(backs), task.problem.rows[0], dimension, rng=rng, warn=False)
+    known = None
+    if ranks.choice is not None and ranks.choice.n_background == ranks.sought.n_background:
+        known = ranks.choice.vectors
+    norms = [tensor.squared_norm() for tensor in task.whitened.tensors]
+    return joint_contrast(
+        *(fore, backs, *ranks.sought),
+        rng=rng,
+        guess=guess.foreground.vectors,
+        gain_t_value=partial(gain_t_value, task.groups, norms),
+        known=known,
+        problem=task.whitened,
+        max_iter=max(request.max_iter, JOINT_STEPS),
+    )
+
+
+def _tested(
+    task: JointTask, found: Contrast, n_patterns: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Every foreground pattern's weight over its standard error, and whether that is significant."""
+    t_values = _t_values(task, found)
+    if np.isnan(t_values).any():  # nothing is known to be insignificant
+        return t_values, None
+    n_groups = min(part.n_groups for part in task.groups)
+    critical = critical_t_value(len(task.groups) * n_patterns, n_groups, LEVEL)
+    return t_values, (np.abs(t_values) >= critical) & ~_cancelling(task.whitened, found)
+
+
+def _t_values(task: JointTask, found: Contrast) -> np.ndarray:
+    vectors = np.column_stack([found.background.vectors, found.foreground.vectors])
+    if vectors.size > MAX_TESTED_ENTRIES:
+        return np.full(found.foreground.weights.size, np.nan)
+    tensors = task.whitened.tensors
+    inside = task.whitened.whiten.T @ vectors
+    inside /= np.linalg.norm(inside, axis=0)
+    weights = fit_weights(tensors, inside, np.ones((len(tensors), inside.shape[1]), dtype=bool))
+    norms = [tensor.squared_norm() for tensor in tensors]
+    tested = weight_t_values(task.groups, inside, weights, norms)
+    return tested.t_values[0, found.background.weights.size :]
+
+
+def _cancelling(problem: JointProblem, found: Contrast) -> np.ndarray:
+    """Which foreground patterns lie along a background pattern of opposite weight that undoes them.
+
+    Together the two are a change of the background's weight, and neither is a pattern by itself, however
+    large the t-value of each.
+    """
+    inside, shared = (
+        problem.whiten.T @ part.vectors for part in (found.foreground, found.background)
+    )
+    sizes, shared_sizes = (np.linalg.norm(vectors, axis=0) for vectors in (inside, shared))
+    cosines = np.abs((inside / sizes).T @ (shared / shared_sizes))
+    own = (found.foreground.weights * sizes**4)[:, None]
+    theirs = (found.shared_weights * shared_sizes**4)[None, :]
+    undone = np.abs(own + theirs) < 0.5 * np.minimum(np.abs(own), np.abs(theirs))
+    return np.asarray(((cosines > SAME_PATTERN) & undone).any(axis=1))

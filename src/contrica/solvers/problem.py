@@ -1,0 +1,186 @@
+"""What every solver is given, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from contrica.decompositions import Decomposition
+from contrica.moments.estimates import Cumulants, pooled
+from contrica.moments.grouped import GroupMoments
+from contrica.solvers.permutation_null import ContrastScree
+from contrica.solvers.ranks import Ranks, Scree
+from contrica.solvers.selection import RankChoice
+from contrica.solvers.weights import RowGroups
+from contrica.validation import check_rank
+
+__all__ = ["Problem", "Request", "Separation", "nothing"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Cumulants and rows of a foreground and its backgrounds, in the coordinates worked in.
+
+    Attributes
+    ----------
+    fore : Cumulants
+    backs : tuple of Cumulants
+        Of every background; empty for plain ICA.
+    rows : tuple of ndarray of shape (n, p)
+        Of every dataset, foreground first: all of its rows, or a random sample.
+    grouped : tuple of GroupMoments or None
+        Moments of groups of rows, where rows are a sample and a joint fit may ask for them.
+    """
+
+    fore: Cumulants
+    backs: tuple[Cumulants, ...]
+    rows: tuple[np.ndarray, ...]
+    grouped: tuple[GroupMoments | None, ...]
+
+    @property
+    def n_features(self) -> int:
+        """Dimensions worked in."""
+        return self.fore.n_features
+
+    @property
+    def datasets(self) -> tuple[Cumulants, ...]:
+        """Cumulants of all datasets, the foreground's first."""
+        return self.fore, *self.backs
+
+    @property
+    def back(self) -> Cumulants:
+        """Of the background, or what stands for several."""
+        return pooled(self.backs)
+
+    def row_groups(self, axes: np.ndarray) -> list[RowGroups]:
+        """Groups of the rows of every dataset, in given coordinates.
+
+        Parameters
+        ----------
+        axes : ndarray of shape (n_features, k)
+
+        Returns
+        -------
+        list of RowGroups
+        """
+        return [
+            RowGroups(rows, axes, data.n_samples) if sums is None else RowGroups.of(sums, axes)
+            for data, rows, sums in zip(self.datasets, self.rows, self.grouped, strict=True)
+        ]
+
+
+class Request(NamedTuple):
+    """What the user asked for.
+
+    Attributes
+    ----------
+    n_components : int or None
+        Patterns to keep; ``None`` keeps all that are found.
+    n_background, n_foreground : int or None
+        r and ℓ; ``None`` where the data are to choose.
+    deflation, max_iter, tol
+        As of the estimators.
+    """
+
+    n_components: int | None = 2
+    n_background: int | None = None
+    n_foreground: int | None = None
+    deflation: str = "thin"
+    max_iter: int = 200
+    tol: float = 1e-8
+
+    def ranks(self, n_features: int) -> tuple[int | None, int | None]:
+        """R and ℓ as given, refused if so many dimensions have no room for them.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        tuple of int or None
+        """
+        r, l = (  # noqa: E741 - the paper's ℓ
+            None if value is None else check_rank(value, n_features, name)
+            for name, value in (
+                ("n_background", self.n_background),
+                ("n_foreground", self.n_foreground),
+            )
+        )
+        return r, l
+
+
+def nothing(n_features: int) -> Decomposition:
+    """A decomposition without terms.
+
+    Parameters
+    ----------
+    n_features : int
+
+    Returns
+    -------
+    Decomposition
+    """
+    return Decomposition(np.empty(0), np.empty((n_features, 0)))
+
+
+@dataclass(frozen=True)
+class Separation:
+    """What a solver found, in the coordinates worked in.
+
+    Attributes
+    ----------
+    foreground : Decomposition
+        ν and b.
+    background : Decomposition
+        λ and a; without terms where the solver looks for none.
+    shared_weights : ndarray of shape (r,)
+        λ′.
+    ratio : ndarray of shape (l,)
+        What the patterns are ranked by; NaN without a background.
+    ranked_by : {"contrast_ratio", "source_ratio"}
+        Which ratio that is: along the patterns, or along the filters.
+    ranks : Ranks
+        r and ℓ as the data, or the user, say; fewer or more patterns may have been sought.
+    residual : float
+        Norm of what is left of κ₄(x), over that of κ₄(x).
+    n_iter : int
+    significant : ndarray of bool, shape (l,), or None
+        Whether each pattern is significant, where that was tested; those that are not come last.
+    t_values : ndarray of shape (l,) or None
+        Each ν over its standard error.
+    rank_choice : RankChoice or None
+        What the ranks rest on, where a joint fit chose them.
+    near_ties : tuple of str
+        Choices that slightly other rows might turn, in words.
+    scree : Scree, ContrastScree or None
+        What a reader checks the ranks by.
+    """
+
+    foreground: Decomposition
+    background: Decomposition
+    shared_weights: np.ndarray
+    ratio: np.ndarray
+    ranked_by: str
+    ranks: Ranks
+    residual: float
+    n_iter: int
+    significant: np.ndarray | None = None
+    t_values: np.ndarray | None = None
+    rank_choice: RankChoice | None = None
+    near_ties: tuple[str, ...] = field(default=())
+    scree: Scree | ContrastScree | None = None
+
+    def order(self) -> np.ndarray:
+        """Patterns by decreasing ratio, significant ones first; NaN leaves the order by weight.
+
+        Returns
+        -------
+        ndarray of int, shape (l,)
+        """
+        by_ratio = np.argsort(-self.ratio, kind="stable")
+        if self.significant is None:
+            return by_ratio
+        return by_ratio[np.argsort(~self.significant[by_ratio], kind="stable")]

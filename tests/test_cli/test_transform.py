@@ -1,0 +1,77 @@
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from contrica import load
+from contrica.errors import DataError, FeaturesError, FileError, FileMissingError, FoundFileError
+from contrica.rows import Rows, read_table
+from tests.test_cli.shell import cause, refused, run, words
+
+
+def transform(folder, data, *more, out="new.csv"):
+    return run("transform", folder / "out" / "model.npz", data, "--out", folder / out, *more)
+
+
+def test_a_fitted_model_scores_new_rows(fitted):
+    result = transform(fitted, fitted / "back.csv")
+    assert result.exit_code == 0, result.output
+    assert f"300 rows scored on 2 patterns, written to {fitted / 'new.csv'}" in words(result)
+    scores = read_table(fitted / "new.csv")
+    model = load(fitted / "out" / "model.npz")
+    assert list(model.feature_names_in_) == ["alpha", "beta", "gamma", "delta", "eps"]
+    del model.feature_names_in_
+    assert_allclose(scores.values, model.transform(read_table(fitted / "back.csv").values))
+    assert list(scores.rows[:1]) == ["back0"]
+    again = transform(fitted, fitted / "back.csv")
+    assert "pass --overwrite" in refused(again, FoundFileError, "exists", "overwrite")
+    assert transform(fitted, fitted / "fore.csv", "--overwrite").exit_code == 0
+    assert list(read_table(fitted / "new.csv").rows[:1]) == ["fore0"]
+
+
+def test_transform_compares_names(fitted):
+    frame = pd.read_csv(fitted / "back.csv", index_col=0)
+    frame[frame.columns[::-1]].to_csv(fitted / "turned.csv")
+    said = refused(transform(fitted, fitted / "turned.csv"), FeaturesError, "order")
+    assert "turned.csv has the features of the foreground of" in said
+    assert not (fitted / "new.csv").exists()
+
+
+def test_what_is_no_model_is_one_sentence(files):
+    (files / "bad.npz").write_bytes(b"PK\x03\x04 and then nothing of use")
+    call = (files / "back.csv", "--out", files / "o.csv")
+    assert "is not a model" in refused(
+        run("transform", files / "bad.npz", *call), FileError, "not-a-model"
+    )
+    assert "Check the path" in refused(
+        run("transform", files / "none.npz", *call), FileMissingError, "missing"
+    )
+    assert "Name the model.npz in it" in refused(
+        run("transform", files, *call), FileMissingError, "is-a-folder"
+    )
+    damaged = run(
+        "fit", files / "bad.npz", "--background", files / "back.csv", "--out", files / "o"
+    )
+    assert "bad.npz" in str(cause(damaged))
+    assert sorted(path.name for path in files.iterdir()) == ["back.csv", "bad.npz", "fore.csv"]
+
+
+@pytest.mark.parametrize("rows_in_block", [100, 300])
+def test_the_row_that_cannot_be_scored_is_counted_from_the_first_of_the_file(
+    fitted, monkeypatch, rows_in_block
+):
+    rows = read_table(fitted / "fore.csv").values
+    rows[207, 2], rows[250, 0] = np.inf, np.nan
+    np.save(fitted / "rows.npy", rows)
+    read = []
+
+    def pieces(self):
+        for block in self.blocks(rows_in_block):
+            read.append(len(block))
+            yield block
+
+    monkeypatch.setattr(Rows, "pieces", pieces)
+    result = transform(fitted, fitted / "rows.npy")
+    assert "row 208 has no scores" in refused(result, DataError, "not-finite")
+    assert read == [rows_in_block] * (3 if rows_in_block == 100 else 1)
+    assert not (fitted / "new.csv").exists()
