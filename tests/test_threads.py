@@ -105,8 +105,7 @@ def test_pieces_and_their_transposes_are_views():
 
 
 def test_a_rotation_in_threads_is_that_of_one(rng, monkeypatch, two):
-    monkeypatch.setattr(negentropy, "MAX_IN_BLOCK", 300)
-    monkeypatch.setattr(negentropy, "MIN_IN_BLOCK", 1)
+    monkeypatch.setattr(negentropy, "ROWS_IN_BLOCK", 300)
     monkeypatch.setattr(negentropy, "THREADED_DIMENSIONS", 2)
     rows, turn = rng.laplace(size=(3001, 4)), rng.standard_normal((4, 4))
     with team() as threads:

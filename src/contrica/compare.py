@@ -393,7 +393,7 @@ def _check_n_pcs(n_pcs: object, X: Any) -> None:
     if isinstance(n_pcs, str):
         check_choice("n_pcs", n_pcs, ("auto",))
         return
-    count, shape = check_count("n_pcs", n_pcs, least=2), _shape(X)
+    count, shape = check_count("n_pcs", n_pcs, minimum=2), _shape(X)
     if len(shape) == 2 and count > shape[1]:
         raise ParameterError(
             "too-large",

@@ -1,6 +1,6 @@
 """Every exception and every warning of contrica: classes with fields, and nothing else.
 
-A message says what came, what is needed and what to do: ``{got}, but {needed}. {remedy}``. Names of
+A message says what was given, what is needed and what to do: ``{got}, but {needed}. {remedy}``. Names of
 parameters stand between backquotes, with a value where one belongs there: ``Lower `n_pcs`.`` or
 ``Use `deflation=thin`.`` As text the quotes go, ``deflation="thin"``; the shell puts its options in their
 place, ``--deflation thin``, by `Told.text`. Programs look at the class, at ``code`` and at ``parameter``.
@@ -49,7 +49,7 @@ class Told:
     code : str
         What it is about, in a few words with hyphens: the same in every release.
     got : str
-        What came: the beginning of a sentence.
+        What was given: the beginning of a sentence.
     needed : str
         What is needed, after "but"; empty where ``got`` says it.
     remedy : str
@@ -186,7 +186,7 @@ _NOT_THE_USERS = tuple(str(Path(str(file)).parent) + "/" for file in (__file__, 
 
 
 def warn(warning: ContricaWarning) -> None:
-    """Warn at the line of the caller's own code, however deep in the library the doubt arose.
+    """Warn at the line of the caller's own code, however deep in the library the warning arose.
 
     Parameters
     ----------

@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 
-def _listing(names: Iterable[Any], most: int = 5) -> str:
+def _listing(names: Iterable[Any], limit: int = 5) -> str:
     names = [str(name) for name in names]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def _quoted(name: str) -> str:
@@ -71,29 +71,29 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is not one of the named choices."""
     if not (isinstance(value, str) and value in choices):
         options = ", ".join(repr(choice) for choice in choices)
-        came = value if isinstance(value, str) else repr(value)
+        given = value if isinstance(value, str) else repr(value)
         raise ParameterError(
             "unknown-choice",
-            f"`{name}={came}` is not known",
+            f"`{name}={given}` is not known",
             remedy=f"Choose one of {options}.",
             parameter=name,
         )
 
 
-def check_count(name: str, value: object, *, least: int = 1) -> int:
-    """A whole number of at least ``least``."""
+def check_count(name: str, value: object, *, minimum: int = 1) -> int:
+    """A whole number of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise ParameterError(
             "not-a-count",
             f"`{name}` is {value!r}",
-            f"must be a whole number of at least {least}",
+            f"must be a whole number of at least {minimum}",
             parameter=name,
         )
-    if value < least:
+    if value < minimum:
         raise ParameterError(
             "too-small",
             f"`{name}={value}` is too small",
-            remedy=f"It must be at least {least}.",
+            remedy=f"It must be at least {minimum}.",
             parameter=name,
         )
     return int(value)
@@ -116,13 +116,13 @@ def check_scale(name: str, value: object) -> float:
     return number
 
 
-def check_n_rows(n: int, least: int, what: str, *, hint: str = "Add rows") -> None:
+def check_n_rows(n: int, minimum: int, what: str, *, hint: str = "Add rows") -> None:
     """Refuse fewer rows than an estimate is defined for."""
-    if n < least:
+    if n < minimum:
         raise DataError(
             "too-few-rows",
             f"there are {n} rows",
-            f"{_quoted(what)} needs at least {least} rows",
+            f"{_quoted(what)} needs at least {minimum} rows",
             f"{hint}.",
             what,
         )
@@ -131,12 +131,12 @@ def check_n_rows(n: int, least: int, what: str, *, hint: str = "Add rows") -> No
 def check_rank(rank: object, n_features: int, name: str = "rank") -> int:
     """A number of rank-one terms that a flattening of ``p(p+1)/2`` rows can hold."""
     count = check_count(name, rank)
-    most = n_features * (n_features + 1) // 2
-    if count > most:
+    maximum = n_features * (n_features + 1) // 2
+    if count > maximum:
         raise ParameterError(
             "rank-too-large",
             f"`{name}={count}` is too large: with {n_features} variables the flattened cumulant has "
-            f"rank at most p(p+1)/2 = {most}",
+            f"rank at most p(p+1)/2 = {maximum}",
             remedy=f"Lower `{name}`, or keep more principal components (`n_pcs`).",
             parameter=name,
         )

@@ -60,23 +60,8 @@ RETIRED = {
         "max_, min_",
     ),
 }
-# Still being renamed in src; a word leaves this list with its last use.
-IN_SOURCE_YET = {
-    "a word in time",
-    "came",
-    "dear",
-    "doubt",
-    "hangs on",
-    "held",
-    "is no table",
-    "looked at",
-    "mend",
-    "most_, least_ in names",
-    "not even small fits",
-    "refuse_",
-    "seen",
-    "taken off",
-}
+# A saved model of an older version has its attributes under their old names.
+OLD_NAMES = {"src/contrica/models.py": "n_rows_held_"}
 
 
 def places(paths, pattern, root=ROOT):
@@ -96,10 +81,14 @@ def test_documents_do_not_use_retired_words(word):
     assert not found, f"write {instead!r}:\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize("word", [word for word in RETIRED if word not in IN_SOURCE_YET])
+@pytest.mark.parametrize("word", RETIRED)
 def test_sources_do_not_use_retired_words(word):
     pattern, instead = RETIRED[word]
-    found = list(places(SOURCES, pattern))
+    found = [
+        place
+        for place in places(SOURCES, pattern)
+        if OLD_NAMES.get(place.partition(":")[0], "?") not in place
+    ]
     assert not found, f"write {instead!r}:\n" + "\n".join(found)
 
 

@@ -57,7 +57,7 @@ def load_digits_on_photos(
     >>> data.foreground.shape, data.background.shape
     ((400, 64), (400, 64))
     """
-    n = check_count("n_samples", n_samples, least=8)
+    n = check_count("n_samples", n_samples, minimum=8)
     check_choice("design", design, ("discrete", "continuous"))
     if (
         len(digits) != 2

@@ -61,7 +61,7 @@ def load_human_primate(
     ----------
     Wang, Maraj and Seigal, Appendix `app:monkey_and_human`.
     """
-    n_cells = check_count("n_cells", n_cells, least=2)
+    n_cells = check_count("n_cells", n_cells, minimum=2)
     rng = np.random.default_rng(random_state)
     paths = {species: _find(folder, f"{species}.csv.gz", f"{species}.csv") for species in SPECIES}
     divergent, conserved = (
@@ -245,9 +245,9 @@ def make_human_primate(
     >>> make_human_primate(50, random_state=0).background.shape
     (100, 30)
     """
-    n = check_count("n_cells", n_cells, least=2)
+    n = check_count("n_cells", n_cells, minimum=2)
     rng = np.random.default_rng(random_state)
-    per_kind = N_GENES + check_count("n_quiet", n_quiet, least=0)
+    per_kind = N_GENES + check_count("n_quiet", n_quiet, minimum=0)
     names = np.array([f"{kind}{i + 1}" for kind in ("conserved", "other") for i in range(per_kind)])
     loud = np.concatenate([np.arange(N_GENES), per_kind + np.arange(N_GENES)])
     A = np.zeros((2 * per_kind, N_BACKGROUND))

@@ -69,7 +69,7 @@ def make_synthetic(
     """
     check_choice("sources", sources, SOURCES)
     rng = np.random.default_rng(random_state)
-    p = check_count("n_features", n_features, least=2)
+    p = check_count("n_features", n_features, minimum=2)
     n = check_count("n_samples", n_samples)
     r = p if n_background is None else check_count("n_background", n_background)
     A = _unit_columns(rng.standard_normal((p, r)))

@@ -32,8 +32,6 @@ FLAT = 1e-6
 LEVEL = 1e-13
 # A Newton step shorter than this, towards a maximiser, needs no other to compare with.
 SHORT_STEP = 0.1
-# Steps of conjugate gradients for one Newton step at most.
-MAX_CONJUGATE = 100
 
 
 class Climb(NamedTuple):
@@ -364,7 +362,7 @@ def _conjugate_gradients(minus: _MinusHessian, slope: np.ndarray) -> tuple[np.nd
     step, left = np.zeros_like(slope), slope.copy()
     soft = minus.roughly_solved(left)
     direction, energy = soft, float(left @ soft)
-    for _ in range(MAX_CONJUGATE):
+    for _ in range(slope.size):  # after so many they are exact
         if np.linalg.norm(left) <= enough:
             break
         image = minus.times(direction)

@@ -69,8 +69,8 @@ class ContrastiveICA(BaseContrastive):
         What `transform` multiplies by: the patterns, ``X · b`` as in the paper, or the filters,
         which undo the mixing.
     max_iter : int, default=200
-        Most steps of one round of the subspace power method; where it is larger, also of a joint fit,
-        which has 300, and of the rotation in a contrast subspace, which has 500.
+        Steps, at most, of one round of the subspace power method, of the rotation in a contrast subspace,
+        and, where it is larger than 300, of a joint fit.
     tol : float, default=1e-8
         Step length at which the iterates of the subspace power method have converged; of "paper" only.
     random_state : int, Generator, RandomState or None, default=None
@@ -81,7 +81,7 @@ class ContrastiveICA(BaseContrastive):
         Orthonormal axes to work in, in place of principal components. With them rows of many variables
         can be read in one pass (`partial_fit`).
     memory_limit : int, str or None, default=None
-        Bytes, or text such as "2GB", that a fit may take beyond what is held before; ``None`` is a
+        Bytes, or text such as "2GB", that a fit may take beyond what is in use before; ``None`` is a
         quarter of what is free. It decides whether cumulants are written out or contracted on demand,
         which gives the same patterns. Where it leaves no room for all rows in the dimensions worked in,
         or these are more than 100 000 rows and take more than 128 MB, the dimension of a contrast
@@ -93,7 +93,7 @@ class ContrastiveICA(BaseContrastive):
         What is learnt comes back as numpy arrays; `transform` gives tensors for tensors.
     dtype : {"float64", "float32"}, default="float64"
         In which rows are multiplied. "float32" is faster, on most GPUs by far, and gives patterns to
-        about four digits. The foreground's mean is taken off before rows are rounded, and sums over more
+        about four digits. The foreground's mean is subtracted before rows are rounded, and sums over more
         than some thousand rows are taken in double precision. Not for `partial_fit`.
 
     Attributes

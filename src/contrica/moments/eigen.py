@@ -24,7 +24,7 @@ __all__ = [
 DENSE_SIZE = 2000
 # A vector of which this much, by squared length, lies in a span lies in it.
 CONTAINED = 1 - 1e-8
-# Entries of a table of differences of eigenvalues that is held at a time.
+# Entries of a table of differences of eigenvalues in memory at a time.
 MAX_DIFFERENCES = 2**16
 # Steps towards the roots of a secular equation; six or so suffice.
 MAX_STEPS = 60
@@ -278,13 +278,13 @@ def _exact_squares(d: np.ndarray, roots: _Roots, strength: float) -> np.ndarray:
     return np.abs(product)
 
 
-def eigenvalues(operator: TensorOperator, most: int | None = None) -> np.ndarray:
-    """Eigenvalues of ``Mat(T)`` by decreasing magnitude, at most ``most`` of them."""
+def eigenvalues(operator: TensorOperator, count: int | None = None) -> np.ndarray:
+    """Eigenvalues of ``Mat(T)`` by decreasing magnitude, at most ``count`` of them."""
     size = n_packed(operator.n_features)
-    if size <= DENSE_SIZE or (most is None and isinstance(operator, PackedTensor)):
+    if size <= DENSE_SIZE or (count is None and isinstance(operator, PackedTensor)):
         values = eigh(operator.flatten(), eigvals_only=True, check_finite=False)
-        return values[np.argsort(-np.abs(values), kind="stable")][:most]
-    return top_eigenpairs(operator, min(most or size, size)).values
+        return values[np.argsort(-np.abs(values), kind="stable")][:count]
+    return top_eigenpairs(operator, min(count or size, size)).values
 
 
 def _svec_operator(operator: TensorOperator, size: int) -> LinearOperator:

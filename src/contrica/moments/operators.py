@@ -1,7 +1,7 @@
 """What a symmetric order-4 tensor can do.
 
-A tensor ``T`` is seen as a linear map on symmetric matrices, ``apply(V)[i, j] = Σ_kl T[i,j,k,l] V[k,l]``.
-That is all the algorithms need, so a tensor may be held as its packed flattening, as a sum of rank-one
+A tensor ``T`` acts as a linear map on symmetric matrices, ``apply(V)[i, j] = Σ_kl T[i,j,k,l] V[k,l]``.
+That is all the algorithms need, so a tensor may be stored as its packed flattening, as a sum of rank-one
 terms, as data that yield it on demand (`contrica.moments.fourth`), or as a difference of these.
 """
 
@@ -80,7 +80,7 @@ class TensorOperator(ABC):
 
 
 class PackedTensor(TensorOperator):
-    """A tensor held as its symmetric flattening in ``svec`` coordinates.
+    """A tensor stored as its symmetric flattening in ``svec`` coordinates.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class PackedTensor(TensorOperator):
         return np.einsum("kij,jk->ik", images, vectors)
 
     def flatten(self) -> np.ndarray:
-        """Return the flattening held."""
+        """Return the flattening."""
         return self.flattening
 
     def __mul__(self, scalar: float) -> PackedTensor:

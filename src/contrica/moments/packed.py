@@ -69,7 +69,7 @@ class Moments:
         self._shift = np.zeros(n_features)
         # Rows a … b of the lower triangle with the columns before b, float64, where the blocks are; of
         # numpy's one for all, in Fortran order, which dsyrk updates in place. What is above the diagonal
-        # is not looked at.
+        # is not used.
         self._panels: list[Any] = []
 
     @property
@@ -77,8 +77,8 @@ class Moments:
         return 1 + self.n_features + n_packed(self.n_features)
 
     def _make_panels(self, block: Any) -> None:
-        """Panels of the block's kind and where it is: zeros, or what was held elsewhere."""
-        held = self._whole() if self._panels else None
+        """Panels of the block's kind and where it is: zeros, or what was summed elsewhere."""
+        before = self._whole() if self._panels else None
         if isinstance(block, np.ndarray):
             self._panels = [np.zeros((self._size, self._size), order="F")]
         else:
@@ -86,10 +86,10 @@ class Moments:
             ends = np.unique(np.linspace(0, self._size, PANELS + 1).astype(int)).tolist()
             kind = same_kind(block, xp.float64)
             self._panels = [xp.zeros((b - a, b), **kind) for a, b in pairwise(ends)]
-        if held is not None:
+        if before is not None:
             for panel in self._panels:
                 rows, stop = panel.shape
-                panel += like(panel, held[stop - rows : stop, :stop])
+                panel += like(panel, before[stop - rows : stop, :stop])
 
     def update(self, X: Any, *, n_rows: int | None = None) -> Moments:
         """Add the rows of ``X``, ``n_rows`` at a time; returns the accumulator."""
@@ -156,7 +156,7 @@ class Moments:
         return self
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that is held, as plain arrays: what `from_state` makes a `Moments` of."""
+        """The state, as plain arrays: what `from_state` makes a `Moments` of."""
         arrays = {"n_samples": np.array(self.n_samples), "shift": self._shift}
         return arrays | ({"gram": _mirrored(self._whole().copy("F"))} if self.n_samples else {})
 
@@ -181,7 +181,7 @@ class Moments:
         ]
 
     def _whole(self) -> np.ndarray:
-        """G as one array of numpy's, in Fortran order; what is above the diagonal is not looked at."""
+        """G as one array of numpy's, in Fortran order; what is above the diagonal is not used."""
         if len(self._panels) == 1:
             return np.asfortranarray(to_numpy(self._panels[0]))
         low, start = np.zeros((self._size, self._size)), 0
@@ -202,7 +202,7 @@ class Moments:
         return found
 
     def cumulants(self, estimate: Estimate = "plugin", *, last: bool = False) -> Cumulants:
-        """Cumulants of all rows seen so far.
+        """Cumulants of all rows so far.
 
         Parameters
         ----------

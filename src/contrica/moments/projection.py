@@ -1,4 +1,4 @@
-"""Common principal axes of datasets, without stacking them, and rows seen in them."""
+"""Common principal axes of datasets, without stacking them, and rows projected on them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CUMULANTS: tuple[RowEstimate, ...] = get_args(RowEstimate)
 # The paper's rule (section `sec:ranking_bs`): 30 components or 90 % of variance, whichever first.
 MAX_PCS = 30
 VARIANCE_SHARE = 0.9
-# Widest data that are not held as an array whose scatter matrix is written out: one pass over the rows.
+# Widest data that are not an array in memory whose scatter matrix is written out: one pass over the rows.
 # Lanczos beyond, with a pass for each step, which costs little where rows are sparse.
 SPARSE_SCATTER, DENSE_SCATTER = 300, 5000
 # The scatter matrix, a block's part of it and what its eigenvectors take.
@@ -235,14 +235,14 @@ def project_rows(
     ndarray of shape (n_samples, k)
     """
     check_choice("cumulant", estimate, CUMULANTS)
-    seen = in_memory(rows) if basis is None else rows_times(rows, basis)
-    return winsorize_rows(seen) if estimate == "robust" else seen
+    found = in_memory(rows) if basis is None else rows_times(rows, basis)
+    return winsorize_rows(found) if estimate == "robust" else found
 
 
 def rows_in(
     rows: np.ndarray | Rows, basis: np.ndarray | None, estimate: RowEstimate = "plugin"
 ) -> np.ndarray | Rows:
-    """As `project_rows`, made anew in each pass; only rows that are winsorized are held."""
+    """As `project_rows`, made anew in each pass; only rows that are winsorized stay in memory."""
     check_choice("cumulant", estimate, CUMULANTS)
     return project_rows(rows, basis, estimate) if estimate == "robust" else projected(rows, basis)
 
@@ -340,7 +340,7 @@ def project_cumulants(
     *,
     memory_limit: int | None = None,
 ) -> Cumulants:
-    """Cumulants of `project_rows`, which are not held as a whole.
+    """Cumulants of `project_rows`, which are not in memory as a whole.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def project_cumulants(
     basis : ndarray of shape (n_features, k) or None
     estimate : {"plugin", "unbiased", "robust"}
         "robust" is the plug-in estimate of rows of which the outlying ones were winsorized, for which
-        they are held in memory after all.
+        they are in memory after all.
     memory_limit : int, optional
         Bytes, as of `contrica.moments.fourth.cumulants`.
 
@@ -356,8 +356,8 @@ def project_cumulants(
     -------
     Cumulants
     """
-    seen = rows_in(rows, basis, estimate)
-    return cumulants(seen, estimate_of_rows(estimate), memory_limit=memory_limit)
+    moved = rows_in(rows, basis, estimate)
+    return cumulants(moved, estimate_of_rows(estimate), memory_limit=memory_limit)
 
 
 def estimate_of_rows(estimate: RowEstimate) -> Estimate:
@@ -424,11 +424,11 @@ def whitening(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarr
     True
     """
     values, vectors = np.linalg.eigh(covariance)
-    held = values > len(values) * np.finfo(float).eps * values[-1]
+    varies = values > len(values) * np.finfo(float).eps * values[-1]
     if rank is not None:
-        held[: max(len(values) - rank, 0)] = False
-    scale = np.sqrt(values[held])
-    return vectors[:, held] / scale, vectors[:, held] * scale
+        varies[: max(len(values) - rank, 0)] = False
+    scale = np.sqrt(values[varies])
+    return vectors[:, varies] / scale, vectors[:, varies] * scale
 
 
 def _scatter(datasets: Sequence[np.ndarray | Rows], mean: np.ndarray) -> np.ndarray:
@@ -492,8 +492,8 @@ def _lanczos_axes(
     with team() if sparse else nullcontext(None) as threads:
 
         def scatter_times(vector: np.ndarray) -> np.ndarray:
-            seen = vector.reshape(-1, 1)
-            return np.ravel(sum(gram_times(X, seen, mean, threads) for X in datasets))
+            column = vector.reshape(-1, 1)
+            return np.ravel(sum(gram_times(X, column, mean, threads) for X in datasets))
 
         operator = LinearOperator((p, p), matvec=scatter_times, dtype=np.float64)
         values, axes = eigsh(operator, count, which="LA", v0=start)

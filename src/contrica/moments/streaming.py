@@ -70,7 +70,7 @@ class DataSums:
     n_samples, n_features : int
         Rows so far, and their variables; 0 before the first block.
     columns : list of str or None
-        Names of the variables, where rows came with them; blocks, and sums that are merged, are compared.
+        Names of the variables, where rows have them; blocks, and sums that are merged, are compared.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class DataSums:
             )
 
     def add(self, checked: CheckedRows) -> DataSums:
-        """Add what `check` has looked at; for rows that can be read again a second pass."""
+        """Add what `check` has approved; for rows that can be read again a second pass."""
         rows, summary, columns = checked
         if summary is None:
             return self
@@ -189,17 +189,17 @@ class DataSums:
         index = np.flatnonzero(keys < self._limit)
         if index.size > self._most:
             index = np.sort(index[np.argpartition(keys[index], self._most)[: self._most]])
-        seen = projected(rows, self.basis)
-        if isinstance(seen, Rows):
+        inside = projected(rows, self.basis)
+        if isinstance(inside, Rows):
             width = self._rows.shape[1]
             found = accumulate(
-                seen, partial(RowSurvey, width, index, 0), expanded_rows(width, seen)
+                inside, partial(RowSurvey, width, index, 0), expanded_rows(width, inside)
             )
             self._moments.merge(found.moments)  # type: ignore[union-attr]
             kept = found.chosen.rows(width)
         else:
-            self._moments.update(seen)  # type: ignore[union-attr]
-            kept = seen[index]
+            self._moments.update(inside)  # type: ignore[union-attr]
+            kept = inside[index]
         self._keep(kept, keys[index])
         self.n_samples += len(rows)
         return self
@@ -248,7 +248,7 @@ class DataSums:
         self._rows = np.empty((0, width))
 
     def _keep(self, rows: np.ndarray, keys: np.ndarray) -> None:
-        """Those with the smallest keys, in the order in which they came."""
+        """Those with the smallest keys, in the order in which they were read."""
         rows, keys = np.vstack([self._rows, rows]), np.concatenate([self._keys, keys])
         stay = np.flatnonzero(keys <= self._limit)
         if stay.size > self._most:

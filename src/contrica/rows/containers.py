@@ -46,8 +46,8 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     """
     if isinstance(data, Rows):
         return data
-    _refuse_what_holds_rows(data, name)
-    _refuse_complex(data, name)
+    _check_is_not_a_holder(data, name)
+    _check_is_real(data, name)
     if type(data) is np.ndarray:
         # numbers that would be copied as a whole to be doubles are copied block by block instead
         large = data.ndim == 2 and data.size * 8 > BLOCK_BYTES
@@ -80,7 +80,7 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     return data
 
 
-def _refuse_what_holds_rows(data: Any, name: str) -> None:
+def _check_is_not_a_holder(data: Any, name: str) -> None:
     """Say what to pass in place of a path, an AnnData object or what `open_rows` returns."""
     if isinstance(data, str | PathLike):
         raise DataError(
@@ -105,7 +105,7 @@ def _refuse_what_holds_rows(data: Any, name: str) -> None:
         )
 
 
-def _refuse_complex(data: Any, name: str) -> None:
+def _check_is_real(data: Any, name: str) -> None:
     kind = getattr(data, "dtype", None)
     if "complex" in str(kind):
         raise DataError(

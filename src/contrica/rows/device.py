@@ -93,7 +93,7 @@ def _compat() -> Any:
 
 
 def _device(array: Any) -> str | None:
-    """Where an array is, "cpu" or such as "cuda:0"; None for what is no tensor."""
+    """Where an array is, "cpu" or such as "cuda:0"; None for what is not a tensor."""
     if package_of(array) not in ("torch", "cupy"):
         return None
     found = _compat().device(array)
@@ -190,7 +190,7 @@ def on_device(
     dtype : {"float64", "float32"}
         In which rows are multiplied. Sums over more than some thousand rows are taken in float64.
     origin : ndarray of shape (p,), optional
-        With "float32": taken off every row before it is rounded, lest a large mean leave no digits.
+        With "float32": subtracted from every row before it is rounded, lest a large mean leave no digits.
 
     Returns
     -------

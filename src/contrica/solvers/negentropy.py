@@ -32,18 +32,14 @@ GAUSSIAN = 2**-0.5
 TAIL_CONSTANT, SKEWNESS_CONSTANT = 24 / (16 * 3**0.5 - 27), 36 / (8 * 3**0.5 - 9)
 # w
 SKEWNESS_WEIGHT = 0.25
-N_STARTS, FINALISTS = 8, 3
-# The starts are followed on this many rows, the best few of them to the end on more, and the best on all.
-SEARCH_ROWS, FINAL_ROWS = 4000, 30_000
+# Random starts, and the rows on which they are followed; the best one goes on to the end on all rows.
+N_STARTS, SEARCH_ROWS = 8, 4000
 # Slope at which one maximum can be told from another; only the last search goes on to ``tol``.
 ROUGHLY = 1e-3
-# |cosine| above which two searches, on those rows, have found the same source.
-SAME_COSINE = 1 - 1e-4
-# Products of no more multiplications than this are done at once by BLAS, without copies; rows in a block.
-SMALL_PRODUCT, MIN_IN_BLOCK, MAX_IN_BLOCK = 950_000, 250, 4000
-# Threads wait for one another where numpy holds the interpreter, which in few dimensions is most of the
-# time: two of them, and some blocks for each.
-THREADS, THREADED_DIMENSIONS, MIN_BLOCKS = 2, 40, 4
+# Rows in a block, which stays in the cache.
+ROWS_IN_BLOCK = 1000
+# Threads wait for one another while numpy keeps the interpreter, in few dimensions most of the time.
+THREADS, THREADED_DIMENSIONS = 2, 40
 
 
 class Rotation(NamedTuple):
@@ -122,8 +118,7 @@ def farthest_from_gaussian(
     start : ndarray of shape (d, d), optional
         A rotation to start from as well.
     n_starts : int
-        Random rotations. They are followed on 4000 rows, the same for all; the best three are followed
-        on 30 000, and the best of them to the end on all.
+        Random rotations. They are followed on the same 4000 rows, and the best one to the end on all.
     max_iter : int
         Most steps from one start, and again for the last part on all rows.
     tol : float
@@ -159,38 +154,20 @@ def farthest_from_gaussian(
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
     starts += [] if start is None else [start]
     with team(THREADS if d >= THREADED_DIMENSIONS else 1) as threads:
-        rows = _Rows(_drawn(whitened, FINAL_ROWS), threads)
         tried = threads.map(
             lambda each: _ascend(_Rows(some), each, skewness_weight, max_iter, max(tol, ROUGHLY)),
             starts,
         )
-        tried.sort(key=lambda found: -rows.value(found.matrix, skewness_weight))
-        ends: list[Rotation] = []
-        followed: list[np.ndarray] = []
-        for each in tried[:FINALISTS]:
-            if any(_same_sources(each.matrix, other) for other in followed):
-                continue  # they lead to one maximum
-            followed.append(each.matrix)
-            last = _ascend(rows, each.matrix, skewness_weight, max_iter, max(tol, ROUGHLY))
-            ends.append(last._replace(n_iter=each.n_iter + last.n_iter))
-        best = max(ends, key=lambda found: found.negentropy)
-        if len(whitened) > FINAL_ROWS:
-            rows = _Rows(whitened, threads)
-        last = _ascend(rows, best.matrix, skewness_weight, max_iter, tol)
+        best = max(tried, key=lambda found: found.negentropy)
+        last = _ascend(_Rows(whitened, threads), best.matrix, skewness_weight, max_iter, tol)
     return last._replace(n_iter=best.n_iter + last.n_iter)
 
 
-def _drawn(rows: np.ndarray, most: int) -> np.ndarray:
+def _drawn(rows: np.ndarray, limit: int) -> np.ndarray:
     """At most so many rows; the same ones whatever the starts: others would prefer other maxima."""
-    if len(rows) <= most:
+    if len(rows) <= limit:
         return rows
-    return rows[np.random.default_rng(0).choice(len(rows), most, replace=False)]
-
-
-def _same_sources(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether the columns of two rotations are the same ones, but for order and signs."""
-    cosines = np.abs(one.T @ other)
-    return bool(min(cosines.max(axis=0).min(), cosines.max(axis=1).min()) > SAME_COSINE)
+    return rows[np.random.default_rng(0).choice(len(rows), limit, replace=False)]
 
 
 class _Rows:
@@ -210,14 +187,13 @@ class _Rows:
 
     def __init__(self, rows: np.ndarray, threads: Team = ALONE) -> None:
         self.n, d = rows.shape
-        most = int(np.clip(SMALL_PRODUCT // d**2, MIN_IN_BLOCK, MAX_IN_BLOCK))
-        count = -(-self.n // most)
+        count = -(-self.n // ROWS_IN_BLOCK)
         size = -(-self.n // count)
         # Blocks of one size, for which rows of zeros are added. Each has a kernel of 1 and nothing else.
         self._added = count * size - self.n
         padded = np.concatenate([rows, np.zeros((self._added, d))])
         blocks = np.ascontiguousarray(padded.reshape(count, size, d).transpose(0, 2, 1))
-        n_shares = min(threads.size, -(-count // MIN_BLOCKS))
+        n_shares = min(threads.size, count)
         ends = np.linspace(0, count, n_shares + 1).astype(int)
         self._shares = [_Share(blocks[start:stop]) for start, stop in pairwise(ends)]
         self._map = threads.map if n_shares > 1 else ALONE.map
@@ -264,7 +240,7 @@ class _Share:
         return sums
 
     def slope(self, at: np.ndarray, bt: np.ndarray) -> np.ndarray:
-        """``Σ [(b (1 − s²) − a s) exp(−s²/2)] xᵀ`` of the sources that `moments` has just seen."""
+        """``Σ [(b (1 − s²) − a s) exp(−s²/2)] xᵀ`` of the sources of the last `moments`."""
         # written out for a block: numpy is slow where one side of a product repeats
         a, b, weights = self._room
         a[:], b[:] = at[:, None], bt[:, None]

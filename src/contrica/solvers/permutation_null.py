@@ -58,9 +58,9 @@ def choose_dimension(
     largest ratios of the permutations are the null. Directions that exceed the mean of these by
     four of their standard deviations count, and those that do not exceed it by two do not. Where there
     are directions in between, the count stops at the widest gap, in ratio, between two that follow one
-    another, so that it does not hang on the permutations. Rows that depend on one another, such as cells
-    of one donor, make the count too large. Many rows are put into a thousand batches or more at random,
-    and batches are permuted.
+    another, so that it does not depend on the permutations. Rows that depend on one another, such as
+    cells of one donor, make the count too large. Many rows are put at random into a thousand
+    batches or more, and batches are permuted.
 
     All permutations share the ρ of the data (`contrast_axes`). Where the foreground varies more in most
     directions, and there are not many more background rows than variables, the largest ratio of a
@@ -75,13 +75,13 @@ def choose_dimension(
     rng : numpy.random.Generator
         Permutes the rows.
     n_permutations : int
-        Permutations; fewer, but at least 40, where each is dear because of many variables.
+        Permutations; fewer, but at least 40, where many variables make each one expensive.
 
     Returns
     -------
     ContrastScree
     """
-    check_count("n_permutations", n_permutations, least=2)
+    check_count("n_permutations", n_permutations, minimum=2)
     n, m = len(X), len(background)
     check_n_rows(min(n, m), 2, "a contrast subspace")
     rows = _Stacked(X, background)

@@ -93,7 +93,7 @@ def proportionality_test(
     Wang, Maraj and Seigal, remark after Theorem `thm: unique gamma`.
     """
     X, background = check_matrix(X, "X"), check_matrix(background, "background")
-    ranks = (check_count("n_background", n_background, least=2), n_foreground)
+    ranks = (check_count("n_background", n_background, minimum=2), n_foreground)
     check_count("n_simulations", n_simulations)
 
     def scale_of(fore: Cumulants, back: Cumulants) -> BackgroundScale:

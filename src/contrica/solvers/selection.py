@@ -83,7 +83,7 @@ class RankChoice(NamedTuple):
         if self.rejected > 0:
             told.append(f"strongest rejected {self.rejected:.1f}")
         if not self.complete:
-            told.append("the search was cut short, to end in time")
+            told.append("the search was stopped at its limit")
         return "; ".join(told)
 
 
@@ -234,7 +234,7 @@ class _Search:
         price = step_price(vectors.shape[0], vectors.shape[1], len(self.tensors))
         steps = int(np.clip(BUDGET / 2 / price, 10, STEPS))
         fit = converge(self.tensors, vectors, free, steps, 1e-6)
-        self.spent += price * steps  # not what was taken, which hangs on rounding
+        self.spent += price * steps  # not what was taken, which depends on rounding
         return _Tried(fit, weight_t_values(self.groups, fit.vectors, fit.weights, self.norms))
 
     def without_insignificant(self, tried: _Tried) -> _Tried:

@@ -19,9 +19,6 @@ __all__ = ["check_dimension", "solve_subspace"]
 
 logger = logging.getLogger("contrica")
 
-# steps of the rotation; max_iter counts where it is larger
-ROTATION_STEPS = 500
-
 
 def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generator) -> Separation:
     """Independent sources inside the subspace of largest contrast ratio.
@@ -56,7 +53,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
         *(fore, problem.back, problem.rows[0], dimension),
         rng=rng,
         n_kept=kept,
-        max_iter=max(request.max_iter, ROTATION_STEPS),
+        max_iter=request.max_iter,
     )
     return Separation(
         foreground=found.foreground,

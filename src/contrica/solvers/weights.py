@@ -114,7 +114,7 @@ class RowGroups:
         ``E_b[(x·u)³ x] − 3 (uᵀΣu) Σ_b u − 3 (uᵀΣ_b u) Σu + 3 (uᵀΣu) Σu`` over the rows of group b is
         linear in the group and, where Σ is the mean of the Σ_b, has the cumulant as its mean. Σ is
         the mean of those with neither the largest nor the smallest traces here, so that an outlying
-        row in one group leaves the others alone. The mean of all rows is held fixed.
+        row in one group leaves the others alone. The mean of all rows stays fixed.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ def gain_t_value(
     At a minimum of ``Σ_d ‖κ₄(d) − M_d‖² / ‖κ₄(d)‖²`` a change ψ of the data changes the objective by
     ``2 Σ_d ⟨κ₄(d) − M_d, ψ⟩ / ‖κ₄(d)‖²``, as vectors and weights need not follow to first order. So the
     difference of two minima changes by ``2 Σ_d ⟨M′_d − M_d, ψ⟩ / ‖κ₄(d)‖²``, M′ being the second
-    model, and its standard error comes from what each group of rows adds. The norms are held fixed, and
+    model, and its standard error comes from what each group of rows adds. The norms stay fixed, and
     nothing is trimmed: a wild row makes the error larger, and the t-value more careful.
 
     Parameters

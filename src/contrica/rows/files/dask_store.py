@@ -15,12 +15,12 @@ from contrica.rows.files.shared import (
     Names,
     Opened,
     bad_file,
+    check_no_key,
     check_table,
     is_remote,
     kind_of_store,
     optional_module,
     reading,
-    refuse_key,
 )
 from contrica.rows.files.stores import find_table
 from contrica.rows.files.zarr_store import zarr_root
@@ -70,7 +70,7 @@ def open_dask(path: str | Path, key: str | None = None) -> Opened:
             f"is a {kind} file, which the workers of a cluster cannot share",
             remedy="Write the rows as parquet or zarr, or read it without a cluster.",
         )
-    refuse_key(where, key)
+    check_no_key(where, key)
     return _dask_parquet(where)
 
 

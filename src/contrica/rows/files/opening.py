@@ -17,10 +17,10 @@ from contrica.rows.files.shared import (
     TEXT,
     Opened,
     bad_file,
+    check_no_key,
+    check_not_empty,
     is_remote,
     kind_of_store,
-    refuse_empty,
-    refuse_key,
 )
 from contrica.rows.files.stores import open_store
 from contrica.rows.files.table import read_table
@@ -78,20 +78,20 @@ def open_rows(path: str | Path, key: str | None = None, *, header: bool | None =
         )
     kind = kind_of_store(where)
     if kind != ".parquet" and kind not in TEXT and Path(where).is_file():
-        refuse_empty(Path(where))
+        check_not_empty(Path(where))
     if kind == ".npy":
-        refuse_key(where, key)
+        check_no_key(where, key)
         return Opened(memory_map(where), None, None)
     if kind == ".npz":
         if is_sparse_npz(where):
-            refuse_key(where, key)
+            check_no_key(where, key)
             return Opened(sparse_npz(where), None, None)
         return Opened(read_table(where, key).values, None, None)
     if kind in HDF5 or kind == ".zarr":
         opener = partial(hdf5_file if kind in HDF5 else zarr_root, where)
         return open_store(where, key, opener)
     if kind == ".parquet":
-        refuse_key(where, key)
+        check_no_key(where, key)
         return open_parquet(where)
     table = read_table(where, key, header=header)
     return Opened(table.values, table.columns, table.rows)

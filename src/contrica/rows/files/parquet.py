@@ -19,9 +19,9 @@ from contrica.rows.files.shared import (
     Opened,
     bad_file,
     changed,
+    check_not_empty,
     optional_module,
     reading,
-    refuse_empty,
     same_name,
     unmarked,
 )
@@ -150,7 +150,7 @@ def open_parquet(where: str) -> Opened:
     counts: list[int] = []
     first: _Columns | None = None
     for path in files:
-        refuse_empty(path)
+        check_not_empty(path)
         with reading(str(path), "a parquet file"):
             described = parquet.read_metadata(path)
             schema = described.schema.to_arrow_schema()

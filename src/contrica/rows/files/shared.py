@@ -20,6 +20,8 @@ __all__ = [
     "as_text",
     "bad_file",
     "changed",
+    "check_no_key",
+    "check_not_empty",
     "check_table",
     "is_pattern",
     "is_remote",
@@ -28,8 +30,6 @@ __all__ = [
     "missing_file",
     "optional_module",
     "reading",
-    "refuse_empty",
-    "refuse_key",
     "same_name",
     "unknown_type",
     "unmarked",
@@ -148,13 +148,13 @@ def kind_of_store(where: str) -> str:
     return kind
 
 
-def refuse_key(where: str, key: str | None) -> None:
+def check_no_key(where: str, key: str | None) -> None:
     """Raise where a key is given for a file that has none."""
     if key is not None:
         raise unused_key(where, key, "only npz, h5, h5ad and zarr files have keys")
 
 
-def refuse_empty(path: Path) -> None:
+def check_not_empty(path: Path) -> None:
     """Raise where a file has no bytes."""
     if path.stat().st_size == 0:
         raise bad_file(
@@ -220,7 +220,7 @@ def changed(where: str, got: Any, before: Any) -> FileError:
         "changed",
         where,
         f"holds {got} this time",
-        f"held {before} when it was opened",
+        f"had {before} when it was opened",
         "Let nothing write to it while it is read.",
     )
 

@@ -49,7 +49,7 @@ def _tables(root: Any) -> list[str]:
 def find_table(where: str, root: Any, key: str | None) -> tuple[str, Any]:
     """What a key means, or the only thing there is."""
     if is_array(root):
-        _refuse_inner_key(where, key)
+        _check_no_inner_key(where, key)
         return "", root
     if key is None and is_anndata(root):
         key = "X"
@@ -78,7 +78,7 @@ def find_table(where: str, root: Any, key: str | None) -> tuple[str, Any]:
     return keys[0], root[keys[0]]
 
 
-def _refuse_inner_key(where: str, key: str | None) -> None:
+def _check_no_inner_key(where: str, key: str | None) -> None:
     if key is not None:
         raise unused_key(where, key, "it is one array")
 

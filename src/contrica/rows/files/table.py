@@ -10,9 +10,9 @@ from contrica.errors import DelicateDataWarning, FileError, warn
 from contrica.rows.files.npy import read_numpy
 from contrica.rows.files.shared import (
     Table,
+    check_not_empty,
     kind_of,
     missing_file,
-    refuse_empty,
     unknown_type,
     unmarked,
     unused_key,
@@ -52,7 +52,7 @@ def read_table(path: str | Path, key: str | None = None, *, header: bool | None 
     if not path.is_file():
         what = "is a folder, not a file" if path.is_dir() else "does not exist"
         raise missing_file(path, what)
-    refuse_empty(path)
+    check_not_empty(path)
     kind = kind_of(path)
     if key is not None and kind != ".npz":
         raise unused_key(path, key, "only npz files have keys")
@@ -62,12 +62,12 @@ def read_table(path: str | Path, key: str | None = None, *, header: bool | None 
         table = Table(read_numpy(path, key), None, None)
     else:
         raise unknown_type(path, kind, "csv, tsv (also .gz), npy or npz")
-    _refuse_missing(path, table)
+    _check_complete(path, table)
     _warn_of_numbering(path, table)
     return table
 
 
-def _refuse_missing(path: Path, table: Table) -> None:
+def _check_complete(path: Path, table: Table) -> None:
     if table.values.dtype.kind != "f":
         return
     bad = np.argwhere(~np.isfinite(table.values))

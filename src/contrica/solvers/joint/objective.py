@@ -16,7 +16,7 @@ huge weights of opposite sign, which fits noise and has no minimum.
 L-BFGS is fast at first and may take thousands of steps to the end, where patterns nearly make one another
 up; so what is not too large is ended by Newton's method, in a few steps and to rounding (`polish`). This
 holds for every fit that a choice rests on, up to 1000 entries of all vectors together: a fit that stopped
-on its way would hang on rounding.
+on its way would depend on rounding.
 """
 
 from __future__ import annotations

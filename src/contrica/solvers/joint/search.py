@@ -25,7 +25,7 @@ WORTHWHILE = 1e-3
 TRY_STEPS = 100
 ROUNDS = 6
 # Multiplications that tries beyond the first may cost in all: seconds of one core. Every try counts as
-# TRY_STEPS steps, since the steps that it really takes hang on rounding.
+# TRY_STEPS steps, since the steps that it really takes depend on rounding.
 BUDGET = 5e9
 # Standard errors by which a search must do better than the preferred start.
 MIN_GAIN = 2.0

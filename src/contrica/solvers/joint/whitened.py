@@ -62,6 +62,8 @@ class JointProblem:
 
 
 def _in_coordinates(tensor: TensorOperator, axes: np.ndarray) -> TensorOperator:
-    seen = Congruence(tensor, axes)
+    moved = Congruence(tensor, axes)
     # written out once where the tensor is; contracted on demand where it is too large for that
-    return PackedTensor(seen.flatten(), axes.shape[1]) if isinstance(tensor, PackedTensor) else seen
+    return (
+        PackedTensor(moved.flatten(), axes.shape[1]) if isinstance(tensor, PackedTensor) else moved
+    )
