@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import contrica
+from tests.house.graph import functions_of, graph_of, in_cycles, longest_chain, report
 
 SOURCE = Path(contrica.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -35,32 +36,7 @@ ROOMS = [
 LEVEL = {name: i for i, room in enumerate(ROOMS) for name in room}
 
 
-def module_of(path):
-    """A file's module, without the name of the package: ``rows.streams``."""
-    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-
-
-def imported_by(path):
-    """Modules of contrica that a file imports, at any depth of its code, as `module_of` has them."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = []
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "contrica":
-            # "from contrica.rows import streams" imports a module, or a name of the package's
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names if alias.name.startswith("contrica.")]
-        for name in names:
-            parts = name.split(".")[1:]
-            while parts and not SOURCE.joinpath(*parts).with_suffix(".py").exists():
-                if SOURCE.joinpath(*parts, "__init__.py").exists():
-                    parts.append("__init__")
-                    break
-                parts.pop()
-            if parts:
-                yield ".".join(parts)
-
-
-GRAPH = {module_of(path): set(imported_by(path)) for path in FILES}
+GRAPH = graph_of(SOURCE)
 
 
 @pytest.mark.parametrize("name", [name for name in GRAPH if name != "__init__"])
@@ -72,11 +48,21 @@ def test_imports_point_inward(name):
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    left = {name: set(used) for name, used in GRAPH.items()}
-    while leaves := [name for name, used in left.items() if not used & left.keys()]:
-        for name in leaves:
-            del left[name]
-    assert not left, f"in a cycle, or behind one: {sorted(left)}"
+    assert not in_cycles(GRAPH)
+
+
+def test_a_cycle_of_imports_is_found():
+    graph = {"a": {"b"}, "b": {"c"}, "c": set(), "d": {"e"}, "e": {"d"}, "f": {"d"}}
+    assert in_cycles(graph) == {"d", "e", "f"}
+    assert longest_chain({name: graph[name] for name in "abc"}) == ["a", "b", "c"]
+
+
+def test_files_and_functions_are_short():
+    """No file above 600 lines; bodies above 50 lines, and many parameters, are a handful."""
+    assert max(len(path.read_text(encoding="utf-8").splitlines()) for path in FILES) <= 600
+    functions = list(functions_of(SOURCE))
+    assert sum(n_lines > 50 for _, n_lines, _ in functions) <= 3
+    assert len(list(report(SOURCE))) > len(ROOMS)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
