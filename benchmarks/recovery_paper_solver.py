@@ -13,7 +13,7 @@ import numpy as np
 from contrica.datasets import make_synthetic
 from contrica.metrics import pattern_similarity
 from contrica.moments.fourth import cumulants
-from contrica.solvers.algorithm2 import contrast
+from contrica.solvers.algorithm2 import cica
 from contrica.solvers.deflation import DEFLATIONS
 
 
@@ -38,7 +38,7 @@ def main():
             fore, back = cumulants(data.foreground), cumulants(data.background)
             for name, values in found.items():
                 fits = [
-                    contrast(fore, back, p, p - 1, rng=np.random.default_rng(seed), deflation=name)
+                    cica(fore, back, p, p - 1, rng=np.random.default_rng(seed), deflation=name)
                     for seed in range(2)
                 ]
                 values.append([pattern_similarity(fit.foreground.vectors, data.B) for fit in fits])

@@ -25,7 +25,7 @@ from contrica.moments.fourth import Cumulants, cumulants
 from contrica.moments.operators import RankOneSum, TensorOperator, as_operator
 from contrica.moments.projection import common_basis, project_cumulants
 from contrica.moments.symmetric import fix_signs, smat
-from contrica.solvers.algorithm2 import Contrast, contrast
+from contrica.solvers.algorithm2 import Contrast, cica
 from contrica.solvers.ranks import Ranks, Scree, choose_ranks, scree
 
 BLUE, VERMILION, GREY = plots.COLOURS[0], plots.COLOURS[1], "0.55"
@@ -184,7 +184,7 @@ def cica_example(n_samples: int = 50_000, random_state: int = 0) -> CICASteps:
     foreground = (rng.laplace(size=(n_samples, 2)) * [0.8, 1.0]) @ A.T + noise[1]
     foreground = foreground + source[:, None] * b.T
     fore, back = cumulants(foreground), cumulants(background)
-    found = contrast(fore, back, 2, 1, rng=np.random.default_rng(0))
+    found = cica(fore, back, 2, 1, rng=np.random.default_rng(0))
     rest = fore.fourth - RankOneSum(found.shared_weights, found.background.vectors)
     return CICASteps(background, foreground, source > 0, A, b, fore, back, found, rest)
 

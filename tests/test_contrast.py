@@ -12,8 +12,8 @@ from contrica.moments.estimates import Cumulants
 from contrica.moments.fourth import cumulants
 from contrica.moments.operators import PackedTensor, RankOneSum, as_operator
 from contrica.moments.symmetric import svec_outer
-from contrica.solvers.algorithm2 import contrast
-from contrica.solvers.algorithm3 import background_scale, proportional_contrast, scale_sweep
+from contrica.solvers.algorithm2 import cica
+from contrica.solvers.algorithm3 import estimate_scale, proportional_cica, scale_sweep
 from contrica.solvers.deflation import DEFLATIONS, shared_weights
 from contrica.solvers.proportionality import proportionality_test
 from contrica.solvers.ratio import contrast_ratio
@@ -62,7 +62,7 @@ def test_algorithm_2_is_exact_up_to_step_3_on_population_tensors(deflation):
     for p in (5, 7):
         for r, l in rank_pairs(p):  # noqa: E741
             fore, back, A, _, lam, shared, _ = population(p, r, l, 1)
-            found = contrast(fore, back, r, l, rng=np.random.default_rng(0), deflation=deflation)
+            found = cica(fore, back, r, l, rng=np.random.default_rng(0), deflation=deflation)
             order = np.abs(found.background.vectors.T @ A).argmax(axis=0)
             assert sorted(order) == list(range(r))
             assert_allclose(found.background.weights[order], lam, rtol=1e-6)
@@ -84,7 +84,7 @@ def test_orthonormal_foreground_patterns_are_recovered_exactly():
     B = np.linalg.qr(rng.standard_normal((6, 4)))[0]
     salient = np.array([3.0, 2.0, -1.5, 1.0])
     fore = Cumulants(fore.mean, np.eye(6), RankOneSum(np.r_[shared, salient], np.c_[A, B]), 10**6)
-    found = contrast(fore, back, 5, 4, rng=rng)
+    found = cica(fore, back, 5, 4, rng=rng)
     assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-12
     assert_allclose(found.foreground.weights, salient, rtol=1e-9)
     assert found.residual < 1e-9
@@ -155,7 +155,7 @@ def test_separate_decompositions_need_more_terms_in_the_foreground():
 def test_the_papers_pair_is_algorithm_2():
     data = make_synthetic(5, n_samples=3000, random_state=0)
     fore, back = cumulants(data.foreground), cumulants(data.background)
-    one = contrast(fore, back, 5, 4, rng=np.random.default_rng(0), deflation="sequential")
+    one = cica(fore, back, 5, 4, rng=np.random.default_rng(0), deflation="sequential")
     other = contrast_by(
         fore, back, 5, 4, "spm-htd", rng=np.random.default_rng(0), deflation="sequential"
     )
@@ -268,7 +268,7 @@ def test_ratio_ignores_the_patterns_length_and_follows_the_foreground_scale(seed
 def test_ranks_beyond_the_statements_warn_and_name_them(rng):
     data = cumulants(rng.laplace(size=(400, 4)) @ rng.standard_normal((4, 4)))
     with pytest.warns() as caught:
-        contrast(data, data, 8, 2, rng=rng)
+        cica(data, data, 8, 2, rng=rng)
     text = " ".join(str(w.message) for w in caught if w.category is IdentifiabilityWarning)
     assert "p(p−1)/2 = 6" in text
     assert "prop:iden_alg2" in text
@@ -287,7 +287,7 @@ def test_ranks_beyond_the_statements_warn_and_name_them(rng):
 def test_impossible_ranks_are_refused(rng, r, l, message):  # noqa: E741
     data = cumulants(rng.laplace(size=(50, 3)))
     with pytest.raises(ValueError, match=message):
-        contrast(data, data, r, l, rng=rng)
+        cica(data, data, r, l, rng=rng)
 
 
 # --- Algorithm 3 ---
@@ -295,11 +295,11 @@ def test_impossible_ranks_are_refused(rng, r, l, message):  # noqa: E741
 
 @pytest.mark.parametrize("deflation", EXACT)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.5])
-def test_background_scale_is_exact_on_population_tensors(scale, deflation):
+def test_the_scale_is_exact_on_population_tensors(scale, deflation):
     for p in (5, 7):
         for r, l in rank_pairs(p):  # noqa: E741
             fore, back, *_ = population(p, r, l, 0, scale)
-            found = background_scale(
+            found = estimate_scale(
                 fore, back, r, l, rng=np.random.default_rng(0), deflation=deflation
             )
             assert_allclose(found.scale, scale, rtol=1e-6)
@@ -307,13 +307,13 @@ def test_background_scale_is_exact_on_population_tensors(scale, deflation):
             assert found.spread < 1e-6
 
 
-def test_proportional_contrast_recovers_orthonormal_patterns():
+def test_proportional_cica_recovers_orthonormal_patterns():
     fore, back, A, _, lam, _, _ = population(6, 5, 1, 3)
     B = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 3)))[0]
     salient = np.array([3.0, -2.0, 1.0])
     whole = RankOneSum(np.r_[0.5**4 * lam, salient], np.c_[A, B])
     fore = Cumulants(fore.mean, np.eye(6), whole, 10**6)
-    found = proportional_contrast(fore, back, 3, background_scale=0.5)
+    found = proportional_cica(fore, back, 5, 3, rng=np.random.default_rng(0), scale=0.5)
     assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-12
     assert_allclose(found.foreground.weights, salient, rtol=1e-9)
 
@@ -322,7 +322,7 @@ def test_a_background_of_opposite_sign_has_no_scale_and_says_so():
     fore, back, A, B, lam, _, salient = population(5, 4, 2, 0)
     fore = Cumulants(fore.mean, fore.covariance, RankOneSum(np.r_[-lam, salient], np.c_[A, B]), 100)
     with warns(PatternWarning, "no-scale") as said:
-        found = background_scale(fore, back, 4, 2, rng=np.random.default_rng(0))
+        found = estimate_scale(fore, back, 4, 2, rng=np.random.default_rng(0))
     assert said[0].message.parameter == "background_scale"
     assert str(said[0].message).startswith("4 of 4 background patterns")
     assert found.scale == 0.0
@@ -334,7 +334,7 @@ def test_the_estimated_scale_is_near_one_in_the_papers_proportional_design():
     for p in (4, 8):
         data = make_synthetic(p, proportional=True, random_state=p)
         fore, back = cumulants(data.foreground), cumulants(data.background)
-        found = background_scale(fore, back, p, p - 1, rng=np.random.default_rng(0))
+        found = estimate_scale(fore, back, p, p - 1, rng=np.random.default_rng(0))
         assert 0.9 < found.scale < 1.15
 
 
@@ -343,7 +343,7 @@ def test_a_sweep_holds_each_scales_own_decomposition(rng):
     fore, back = cumulants(data.foreground), cumulants(data.background)
     sweep = scale_sweep(fore, back, 3, [0.0, 0.7])
     assert sweep.vectors.shape == (2, 4, 3)
-    single = proportional_contrast(fore, back, 3, background_scale=0.7)
+    single = proportional_cica(fore, back, 4, 3, rng=rng, scale=0.7)
     order = np.argsort(-single.ratio)
     assert_allclose(sweep.ratios[1], single.ratio[order], rtol=1e-10)
     assert_allclose(sweep.vectors[1], single.foreground.vectors[:, order], atol=1e-10)
@@ -394,6 +394,6 @@ def test_algorithm_2_finds_the_salient_plane_of_the_four_clusters():
     for seed in range(10):
         data = make_four_clusters(1000, random_state=seed)
         fore, back = cumulants(data.foreground), cumulants(data.background)
-        found = contrast(fore, back, 3, 2, rng=np.random.default_rng(0), deflation="least_squares")
+        found = cica(fore, back, 3, 2, rng=np.random.default_rng(0), deflation="least_squares")
         similarity.append(pattern_similarity(found.foreground.vectors, data.B))
     assert np.median(similarity) > 0.95

@@ -501,7 +501,9 @@ def test_a_forgotten_background_does_not_pass_in_silence(estimator, rng):
 
 @NOISY_WEIGHTS
 def test_more_components_than_patterns_warn_and_return_what_there_is(design):
-    with pytest.warns(PatternWarning, match="n_components=5.*n_foreground=2"):
+    with pytest.warns(
+        PatternWarning, match="n_components=5 .* only 2 can be returned. Raise n_foreground"
+    ):
         model = ContrastiveICA(
             5, n_background=6, n_foreground=2, solver="paper", random_state=0
         ).fit(design.foreground, background=design.background)

@@ -67,7 +67,7 @@ def test_moments_and_groups_of_sampled_rows_are_those_of_all(monkeypatch):
     X, Y = pair(6000, 5)
     data = [Dataset(part, "X").read() for part in (X, Y)]
     workplace = working.Workplace("auto", None, "plugin", None, None, "float64")
-    options = {"storage": lambda *_: "auto", "n_groups": lambda n, p: 40}
+    options = {"storage": "auto", "n_groups": [40, 40]}
     whole = workplace.take(data, None, **options)
     monkeypatch.setattr(working, "MANY_ROWS", 2000)
     monkeypatch.setattr(working, "MAX_ENTRIES", 0)

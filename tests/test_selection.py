@@ -19,8 +19,9 @@ from contrica.solvers.weights import RowGroups, WeightEstimates, critical_t_valu
 def posed(data):
     """The problem of a dataset, its groups of rows, and the ranks of the scree to start from."""
     rows = [data.foreground, data.background]
-    problem = JointProblem.of(*map(cumulants, rows))
-    scree = choose_ranks(problem.fore, problem.backs[0])
+    fore, back = map(cumulants, rows)
+    problem = JointProblem.of(fore, back)
+    scree = choose_ranks(fore, back)
     start = (scree.n_background, max(scree.n_foreground, 1))
     return problem, [RowGroups(part, problem.whiten) for part in rows], start
 
@@ -151,12 +152,12 @@ def test_a_pattern_no_larger_in_the_foreground_is_none_of_it():
     ("scores", "rejected", "told"),
     [
         ([[9, 20], [9, 0]], 0.0, []),
-        ([[9, 3.5], [9, 0]], 0.0, ["the weakest pattern has t = 3.50, 3.39 is needed"]),
-        ([[9, 20], [9, 0]], 3.3, ["a pattern with t = 3.30 was left out, 3.39 was needed"]),
+        ([[9, 3.5], [9, 0]], 0.0, ["the weakest pattern has t = 3.50; 3.39 is needed"]),
+        ([[9, 20], [9, 0]], 3.3, ["a pattern with t = 3.30 was left out; 3.39 was needed"]),
         (
             [[9, 20], [9, 3.0]],
             0.0,
-            ["a pattern has t = 3.00 in a background, from 3.10 on it is shared"],
+            ["a pattern has t = 3.00 in a background; 3.10 would make it a background pattern"],
         ),
     ],
 )

@@ -12,7 +12,7 @@ import numpy as np
 from contrica.errors import DataError, IterationError, PatternWarning, warn
 from contrica.estimators._background import Background
 from contrica.estimators._sums import add_blocks, check_sums, from_sums, sums_of
-from contrica.estimators._transformer import ContrastTransformer, documented
+from contrica.estimators._transformer import ContrastTransformer, documented, unchanged_on_error
 from contrica.moments.estimates import Cumulants, Storage
 from contrica.moments.projection import CUMULANTS, check_n_pcs, n_axes
 from contrica.moments.streaming import DataSums
@@ -47,7 +47,7 @@ class BaseContrastive(ContrastTransformer):
     cumulant: str
     deflation: str
     projection: str
-    max_iter: int
+    max_iter: int | None
     tol: float
     random_state: Any
     basis: Any
@@ -63,12 +63,13 @@ class BaseContrastive(ContrastTransformer):
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
         self._check_parameters()
         self._warn_of_no_effect()
-        rng = generator(self.random_state)
-        summed = any(isinstance(part, Iterator | DataSums) for part in (X, background))
-        problem = self._sum(X, background) if summed else self._read(X, y, background)
-        with few_threads(problem.n_features):
-            found = self._separate(problem, rng)
-        self._store(problem, found)
+        with unchanged_on_error(self):
+            rng = generator(self.random_state)
+            summed = any(isinstance(part, Iterator | DataSums) for part in (X, background))
+            problem = self._sum(X, background) if summed else self._read(X, y, background)
+            with few_threads(problem.n_features):
+                found = self._separate(problem, rng)
+            self._store(problem, found)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
@@ -96,7 +97,8 @@ class BaseContrastive(ContrastTransformer):
         check_choice("projection", self.projection, ("pattern", "filter"))
         check_choice("dtype", self.dtype, ("float64", "float32"))
         memory_budget(self.memory_limit)
-        check_count("max_iter", self.max_iter)
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
         check_scale("tol", self.tol)
         check_device(self.device)
         check_seed(self.random_state)
@@ -148,7 +150,10 @@ class BaseContrastive(ContrastTransformer):
         dimensions = datasets[0].n_features if basis is None else basis.shape[1]
         self._check_budget(dimensions, sum(map(len, datasets)))
         taken = workplace.take(
-            datasets, basis, storage=self._background_storage, n_groups=self._n_row_groups
+            datasets,
+            basis,
+            storage=self._background_storage(dimensions, len(datasets)),
+            n_groups=[self._n_row_groups(len(part), dimensions) for part in datasets],
         )
         return self._problem(basis, *taken)
 
@@ -310,8 +315,7 @@ class BaseContrastive(ContrastTransformer):
             warn(
                 PatternWarning(
                     "fewer-patterns",
-                    f"`n_components={wanted}` patterns were asked for, but `n_foreground={count}` were "
-                    "sought: that many are returned",
+                    f"`n_components={wanted}` patterns were asked for, but only {count} can be returned",
                     remedy=f"{more} `{name}`.",
                     parameter=name,
                 )

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from contrica.errors import DataError, ParameterError, ParameterWarning, warn
 from contrica.estimators._base import BaseContrastive
-from contrica.estimators._transformer import ranking_ratio
+from contrica.estimators._transformer import changed_parameters, ranking_ratio
 from contrica.moments.estimates import Storage
 from contrica.solvers.auto import SOLVERS, Choice, background_storage, n_row_groups, solve
 from contrica.solvers.deflation import DEFLATIONS, check_deflation_budget
@@ -51,12 +51,12 @@ class ContrastiveICA(BaseContrastive):
         many. "subspace" looks for independent sources inside the subspace of largest contrast ratio
         (`contrica.solvers.subspace`), for data in which heavy-tailed background directions drown the
         salient ones, and for few rows; ``n_foreground`` is the dimension of that subspace, and there are
-        no background patterns. "auto" takes "joint" where a joint fit can be searched for (up to 18
-        dimensions, fewer with several backgrounds, and as many rows as a fourth cumulant has entries),
-        has half as many significant foreground patterns as are asked for, and two where two or more are,
-        and leaves at most half of each fourth cumulant; with both ranks given, where half of the
-        foreground patterns are significant. And "subspace" where not; a warning then says that
-        ``n_background`` was not used. See ``solver_`` and `summary`.
+        no background patterns. "auto" uses "joint" if there are at most 18 dimensions (fewer with several
+        backgrounds), each dataset has at least as many rows as a fourth cumulant has entries, at least
+        half of the requested patterns are significant (at least two, where two or more are requested),
+        and the fit leaves at most half of each fourth cumulant by squared norm. Otherwise it uses
+        "subspace", and warns if ``n_background`` was given. With both ranks given, half of the foreground
+        patterns must be significant. See ``solver_`` and `summary`.
     deflation : str, default="thin"
         With solver "paper" only, the estimator of the λ′ in Step 2: "thin" (the paper's proof),
         "sequential" (as its authors ran it), "sequential_thin", "closed_form" or "least_squares"
@@ -68,9 +68,9 @@ class ContrastiveICA(BaseContrastive):
     projection : {"pattern", "filter"}, default="pattern"
         What `transform` multiplies by: the patterns, ``X · b`` as in the paper, or the filters,
         which undo the mixing.
-    max_iter : int, default=200
-        Steps, at most, of one round of the subspace power method, of the rotation in a contrast subspace,
-        and, where it is larger than 300, of a joint fit.
+    max_iter : int or None, default=None
+        Maximum number of iterations: of one round of the subspace power method, of a joint fit, or of the
+        rotation in a contrast subspace. ``None``: 200, 300 and 500.
     tol : float, default=1e-8
         Step length at which the iterates of the subspace power method have converged; of "paper" only.
     random_state : int, Generator, RandomState or None, default=None
@@ -81,7 +81,7 @@ class ContrastiveICA(BaseContrastive):
         Orthonormal axes to work in, in place of principal components. With them rows of many variables
         can be read in one pass (`partial_fit`).
     memory_limit : int, str or None, default=None
-        Bytes, or text such as "2GB", that a fit may take beyond what is in use before; ``None`` is a
+        Bytes, or text such as "2GB", that a fit may take beyond what is already in use; ``None`` is a
         quarter of what is free. It decides whether cumulants are written out or contracted on demand,
         which gives the same patterns. Where it leaves no room for all rows in the dimensions worked in,
         or these are more than 100 000 rows and take more than 128 MB, the dimension of a contrast
@@ -126,11 +126,11 @@ class ContrastiveICA(BaseContrastive):
     solver_ : str
         The solver used; "plain" without a background.
     reason_ : str
-        Why.
+        Why that solver was used.
     rank_choice_ : RankChoice or None
-        What the ranks rest on, where a joint fit chose them: `contrica.solvers.selection`.
+        What the ranks rest on, where a joint fit chose them (`contrica.solvers.selection`).
     near_ties_ : tuple of str
-        Choices of solver, ranks or minimum that slightly other rows might turn, in words.
+        Choices of solver, ranks or minimum that a slightly different sample could reverse, in words.
     pattern_t_values_ : ndarray of shape (n_components,)
         Weight ν of each pattern over its standard error, with "joint" (`contrica.solvers.weights`); NaN
         otherwise.
@@ -146,11 +146,12 @@ class ContrastiveICA(BaseContrastive):
     mean_ : ndarray of shape (n_features,)
         Mean of the foreground.
     residual_ : float
-        Norm of what all patterns together leave of κ₄(x), over the norm of κ₄(x). With "paper", above
-        1 the subtraction of the background added more than it took away, and a warning says so.
+        Norm of what all patterns together leave of κ₄(x), over the norm of κ₄(x); NaN with "subspace",
+        which does not fit κ₄(x). With "paper" a warning says where it is above 1: the subtraction of the
+        background then added more than it removed.
     n_iter_ : int
-        Steps of the subspace power method, of the joint fit's last descent, or of the rotation in
-        the contrast subspace; 1 for plain ICA, which is direct.
+        Iterations of the subspace power method, of the joint fit, or of the rotation in the contrast
+        subspace; 1 for plain ICA, which is direct.
     foreground_sums_, background_sums_ : DataSums
         What `partial_fit` has added up (`contrica.moments.DataSums`); after it only.
     n_features_in_ : int
@@ -176,6 +177,7 @@ class ContrastiveICA(BaseContrastive):
     """
 
     _several: ClassVar[bool] = True
+    _of_contrast: ClassVar[tuple[str, ...]] = ("solver", "n_background", "max_iter")
 
     def __init__(
         self,
@@ -188,7 +190,7 @@ class ContrastiveICA(BaseContrastive):
         deflation: str = "thin",
         cumulant: str = "plugin",
         projection: str = "pattern",
-        max_iter: int = 200,
+        max_iter: int | None = None,
         tol: float = 1e-8,
         random_state: Any = None,
         basis: Any = None,
@@ -226,14 +228,12 @@ class ContrastiveICA(BaseContrastive):
             )
 
     def _warn_of_no_effect(self) -> None:
-        defaults = {"deflation": "thin", "tol": 1e-8}
-        for name, default in defaults.items():
-            value = getattr(self, name)
-            if self.solver != "paper" and value != default:
+        for name in changed_parameters(self, ("deflation", "tol")):
+            if self.solver != "paper":
                 warn(
                     ParameterWarning(
                         "no-effect",
-                        f"`{name}={value}` has no effect with solver {self.solver!r}",
+                        f"`{name}={getattr(self, name)}` has no effect with solver {self.solver!r}",
                         remedy=f"Leave `{name}` out, or use `solver=paper`.",
                         parameter=name,
                     )
@@ -292,7 +292,8 @@ class ContrastiveICA(BaseContrastive):
         """
         check_is_fitted(self)
         lines = [f"solver: {self.solver_} ({self.reason_})"]
-        sizes = f"{self.n_foreground_} foreground patterns, in {self.n_pcs_} dimensions"
+        plural = "" if self.n_foreground_ == 1 else "s"
+        sizes = f"{self.n_foreground_} foreground pattern{plural}, in {self.n_pcs_} dimensions"
         if self.solver_ in ("paper", "joint"):
             sizes = f"{self.n_background_} background and {sizes}"
         lines.append(f"ranks: {sizes}")
@@ -306,6 +307,8 @@ class ContrastiveICA(BaseContrastive):
         for i, (ratio, weight, t_value) in enumerate(
             zip(ratios, self.foreground_weights_, self.pattern_t_values_, strict=True), start=1
         ):
-            line = f"pattern {i}: {symbol} = {ratio:.4g}, weight {weight:.4g}"
-            lines.append(line if np.isnan(t_value) else f"{line}, t = {t_value:.1f}")
+            told = [] if np.isnan(ratio) else [f"{symbol} = {ratio:.4g}"]
+            told.append(f"weight {weight:.4g}")
+            told += [] if np.isnan(t_value) else [f"t = {t_value:.1f}"]
+            lines.append(f"pattern {i}: {', '.join(told)}")
         return "\n".join(lines)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from contrica.errors import ParameterWarning, warn
 from contrica.estimators._base import BaseContrastive
+from contrica.estimators._transformer import changed_parameters
 from contrica.solvers.deflation import DEFLATIONS, check_deflation_budget
 from contrica.solvers.paper_solver import solve_plain, solve_proportional
 from contrica.solvers.problem import Problem, Separation
@@ -61,7 +62,7 @@ class ProportionalContrastiveICA(BaseContrastive):
     background_components_, background_weights_, shared_weights_ : ndarray
         The background patterns, as in `ContrastiveICA`; empty, and ``n_background_`` 0, where γ was
         given.
-    n_background_, n_foreground_, n_pcs_, n_rows_sampled_, basis_, mean_, residual_, n_iter_
+    n_background_, n_foreground_, n_pcs_, n_samples_, n_rows_sampled_, basis_, mean_, residual_, n_iter_
         As in `ContrastiveICA`.
 
     See Also
@@ -82,6 +83,14 @@ class ProportionalContrastiveICA(BaseContrastive):
     1.0
     """
 
+    _of_contrast: ClassVar[tuple[str, ...]] = (
+        "background_scale",
+        "n_background",
+        "deflation",
+        "tol",
+        "max_iter",
+    )
+
     def __init__(
         self,
         n_components: int | None = 2,
@@ -93,7 +102,7 @@ class ProportionalContrastiveICA(BaseContrastive):
         deflation: str = "thin",
         cumulant: str = "plugin",
         projection: str = "pattern",
-        max_iter: int = 200,
+        max_iter: int | None = None,
         tol: float = 1e-8,
         random_state: Any = None,
         basis: Any = None,
@@ -124,14 +133,12 @@ class ProportionalContrastiveICA(BaseContrastive):
             check_scale("background_scale", self.background_scale)
 
     def _warn_of_no_effect(self) -> None:
-        defaults = {"n_background": None, "deflation": "thin", "tol": 1e-8, "max_iter": 200}
-        for name, default in defaults.items():
-            value = getattr(self, name)
-            if self.background_scale is not None and value != default:
+        for name in changed_parameters(self, ("n_background", "deflation", "tol", "max_iter")):
+            if self.background_scale is not None:
                 warn(
                     ParameterWarning(
                         "no-effect",
-                        f"`{name}={value}` has no effect where `background_scale` is given",
+                        f"`{name}={getattr(self, name)}` has no effect where `background_scale` is given",
                         remedy="Leave one of the two out.",
                         parameter=name,
                     )
@@ -139,7 +146,8 @@ class ProportionalContrastiveICA(BaseContrastive):
 
     def _check_budget(self, n_dimensions: int, n_rows: int) -> None:
         super()._check_budget(n_dimensions, n_rows)
-        check_deflation_budget(self.deflation, n_dimensions, self._workplace.budget)
+        if self.background_scale is None:
+            check_deflation_budget(self.deflation, n_dimensions, self._workplace.budget)
 
     def _separate(self, problem: Problem, rng: np.random.Generator) -> Separation:
         if not problem.backs:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,7 +32,14 @@ from contrica.validation import (
     warn_delicate,
 )
 
-__all__ = ["ContrastTransformer", "CovarianceTransformer", "documented", "ranking_ratio"]
+__all__ = [
+    "ContrastTransformer",
+    "CovarianceTransformer",
+    "changed_parameters",
+    "documented",
+    "ranking_ratio",
+    "unchanged_on_error",
+]
 
 
 FIT_DOCUMENTATION = """Find the patterns of ``X`` that ``background`` does not have.
@@ -62,6 +71,34 @@ def documented(fit: Any) -> Any:
     return fit
 
 
+@contextmanager
+def unchanged_on_error(model: Any) -> Iterator[None]:
+    """Leave a model as it was if what is done to it fails or is interrupted."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
+def changed_parameters(model: Any, names: Sequence[str]) -> list[str]:
+    """Those of some parameters that are not at their defaults.
+
+    Parameters
+    ----------
+    model : an estimator
+    names : sequence of str
+
+    Returns
+    -------
+    list of str
+    """
+    defaults = signature(type(model)).parameters
+    return [name for name in names if getattr(model, name) != defaults[name].default]
+
+
 def ranking_ratio(model: Any) -> tuple[str, np.ndarray]:
     """What a fitted model's patterns are ranked by: its symbol, "k(b)" or "k(f)", and the values.
 
@@ -88,6 +125,8 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     _alone: ClassVar[str | None] = "plain ICA"
     # Whether it takes several backgrounds.
     _several: ClassVar[bool] = False
+    # Parameters that do nothing without a background.
+    _of_contrast: ClassVar[tuple[str, ...]] = ()
 
     def _check_parameters(self) -> None:
         if self.n_components is not None:
@@ -144,10 +183,13 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _warn_alone(self) -> None:
         if self._alone is not None:
+            ignored = ", ".join(f"`{name}`" for name in changed_parameters(self, self._of_contrast))
+            without = f", and {ignored} had no effect" if ignored else ""
             warn(
                 DelicateDataWarning(
                     "no-background",
-                    f"no background was given, so nothing is contrasted: this is {self._alone} of `X`",
+                    f"no background was given, so nothing is contrasted: this is {self._alone} of "
+                    f"`X`{without}",
                     remedy="Pass fit(X, background=...).",
                     parameter="background",
                 )
@@ -291,7 +333,12 @@ class CovarianceTransformer(ContrastTransformer):
     @documented
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
         self._check_parameters()
-        datasets = self._open(X, y, background)
+        with unchanged_on_error(self):
+            self._fit(self._open(X, y, background))
+        return self
+
+    def _fit(self, datasets: Sequence[Dataset]) -> None:
+        """Find the components from the covariances, and store them."""
         p = datasets[0].n_features
         wanted = p if self.n_components is None else self.n_components
         if wanted > p:
@@ -316,7 +363,6 @@ class CovarianceTransformer(ContrastTransformer):
             else contrast_ratio(self.components_.T, fore, back)
         )
         self._finish(fore, back)
-        return self
 
     def _finish(self, fore: Cumulants, back: Cumulants | None) -> None:
         """Store what also needs the numbers of rows."""

@@ -49,7 +49,7 @@ def contrast_by(
     n_background, n_foreground : int
         The ranks r and ℓ, with ``r + ℓ ≤ p(p+1)/2``.
     method : str
-        The decompositions of Steps 1 and 3, such as "spm-htd" (`contrica.solvers.contrast`) or
+        The decompositions of Steps 1 and 3, such as "spm-htd" (`contrica.solvers.cica`) or
         "foobi-htd"; see `contrica.decompositions.METHODS`. Or "spm-spm-separate".
     rng : numpy.random.Generator
         Source of what is random in the decompositions.

@@ -9,7 +9,7 @@ import numpy as np
 from contrica.decompositions import htd
 from contrica.moments.estimates import Cumulants
 from contrica.moments.fourth import cumulants
-from contrica.solvers.algorithm2 import contrast
+from contrica.solvers.algorithm2 import cica
 from contrica.solvers.ratio import contrast_ratio
 
 __all__ = ["AUTHORS", "WAYS", "Ranked", "range_note", "ranked_contrast", "ranked_ica"]
@@ -72,7 +72,7 @@ def ranked_contrast(
         part if isinstance(part, Cumulants) else cumulants(part, options["estimate"])
         for part in (X, background)
     )
-    found = contrast(
+    found = cica(
         *(fore, back, n_background, n_foreground),
         rng=np.random.default_rng(seed),
         deflation=options["deflation"],

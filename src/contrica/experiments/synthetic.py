@@ -14,8 +14,8 @@ from contrica.experiments._runner import Run
 from contrica.experiments._sweeps import ALPHAS, gammas
 from contrica.metrics import pattern_similarity, relative_frobenius_error
 from contrica.moments.fourth import cumulants
-from contrica.solvers.algorithm2 import contrast
-from contrica.solvers.algorithm3 import background_scale, proportional_contrast
+from contrica.solvers.algorithm2 import cica
+from contrica.solvers.algorithm3 import proportional_cica
 
 __all__ = ["run", "run_proportional"]
 
@@ -52,7 +52,7 @@ def draw(p: int, seed: int, n_samples: int) -> dict[str, tuple[float, float]]:
     found = _rivals(fore, back, data.B)
     for name, deflation in (("cICA", "thin"), ("cICA, sequential", "sequential")):
         rng = np.random.default_rng([p, seed, 1])
-        split = contrast(fore, back, p, p - 1, rng=rng, deflation=deflation)
+        split = cica(fore, back, p, p - 1, rng=rng, deflation=deflation)
         found[name] = _errors(split.foreground.vectors, data.B)
     return found
 
@@ -63,7 +63,7 @@ def seeds_on_one_draw(p: int, n_seeds: int, n_samples: int) -> list[float]:
     fore, back = cumulants(data.foreground), cumulants(data.background)
     return [
         _errors(
-            contrast(fore, back, p, p - 1, rng=np.random.default_rng(seed)).foreground.vectors,
+            cica(fore, back, p, p - 1, rng=np.random.default_rng(seed)).foreground.vectors,
             data.B,
         )[0]
         for seed in range(n_seeds)
@@ -77,10 +77,9 @@ def draw_proportional(p: int, seed: int, n_samples: int) -> dict[str, Any]:
     )
     fore, back = cumulants(data.foreground), cumulants(data.background)
     found: dict[str, Any] = dict(_rivals(fore, back, data.B))
-    scale = background_scale(fore, back, p, p - 1, rng=np.random.default_rng([p, seed, 3]))
-    split = proportional_contrast(fore, back, p - 1, background_scale=scale.scale)
+    split = proportional_cica(fore, back, p, p - 1, rng=np.random.default_rng([p, seed, 3]))
     found["prop cICA"] = _errors(split.foreground.vectors, data.B)
-    found["scale"] = scale.scale
+    found["scale"] = split.scale
     return found
 
 

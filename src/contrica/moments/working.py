@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -183,8 +183,8 @@ class Workplace:
         datasets: Sequence[Dataset],
         basis: np.ndarray | None,
         *,
-        storage: Callable[[int, int], Storage],
-        n_groups: Callable[[int, int], int],
+        storage: Storage,
+        n_groups: Sequence[int],
     ) -> Working:
         """Cumulants and rows in the coordinates of a basis, in one pass over the rows.
 
@@ -192,10 +192,10 @@ class Workplace:
         ----------
         datasets : sequence of Dataset
         basis : ndarray of shape (n_features, k) or None
-        storage : callable
-            Of k and the number of datasets: how to store the backgrounds' fourth cumulants.
-        n_groups : callable
-            Of the number of rows and k: groups of rows whose moments to take, or 0.
+        storage : {"auto", "packed", "matrix-free"}
+            How to store the backgrounds' fourth cumulants.
+        n_groups : sequence of int
+            For each dataset, groups of rows whose moments to take where rows are sampled, or 0.
 
         Returns
         -------
@@ -204,17 +204,17 @@ class Workplace:
         n_rows = [len(part) for part in datasets]
         k = datasets[0].n_features if basis is None else basis.shape[1]
         logger.info("cumulants of %s rows", " and ".join(map(str, n_rows)))
-        storages: list[Storage] = ["auto", *[storage(k, len(n_rows))] * (len(n_rows) - 1)]
+        storages: list[Storage] = ["auto", *[storage] * (len(n_rows) - 1)]
         mean = datasets[0].summary.mean
         origin = mean if basis is None else mean @ basis
-        kept = self._most_in_memory(k)
+        kept = self._max_in_memory(k)
         if sum(n_rows) <= kept or self.cumulant == "robust":
             return self._in_memory(datasets, basis, origin, storages)
         shares = [max(kept * n // sum(n_rows), 2) for n in n_rows]
         logger.info("sampling %s rows", " and ".join(map(str, shares)))
         return self._sampled(datasets, basis, origin, storages, shares, n_groups)
 
-    def _most_in_memory(self, k: int) -> int:
+    def _max_in_memory(self, k: int) -> int:
         most = max(MAX_ENTRIES // k, MANY_ROWS)
         if self.memory_limit is not None:  # free memory by itself decides nothing
             most = max(min(most, self.budget // (8 * ROW_COPIES * k)), MIN_SAMPLED)
@@ -250,17 +250,18 @@ class Workplace:
         origin: np.ndarray,
         storages: list[Storage],
         shares: list[int],
-        n_groups: Callable[[int, int], int],
+        n_groups: Sequence[int],
     ) -> Working:
         found, rows, grouped = [], [], []
-        for data, storage, share in zip(datasets, storages, shares, strict=True):
+        plan = zip(datasets, storages, shares, n_groups, strict=True)
+        for data, storage, share, count in plan:
             whole = projected(data.rows, basis)
             moved = on_device(whole, None, self.dtype, origin)
             # what is read anew for every pass is written out: that takes one
             again = isinstance(data.rows, np.ndarray) or data.rows.is_in_memory
             surveyed = survey(
                 *(moved, self._estimate, share),
-                n_groups=n_groups(len(data), whole.shape[1]),
+                n_groups=count,
                 storage=storage if again else "auto",
                 memory_limit=self.budget,
             )

@@ -1,12 +1,12 @@
 """Foreground against background: the paper's algorithms, joint fit, contrast subspace, and ranks."""
 
-from contrica.solvers.algorithm2 import Contrast, contrast
+from contrica.solvers.algorithm2 import Contrast, cica
 from contrica.solvers.algorithm3 import (
     BackgroundScale,
     Proportional,
     ScaleSweep,
-    background_scale,
-    proportional_contrast,
+    estimate_scale,
+    proportional_cica,
     scale_sweep,
 )
 from contrica.solvers.auto import Choice, choose_solver, solve
@@ -44,19 +44,19 @@ __all__ = [
     "Scree",
     "Separation",
     "SubspaceFit",
-    "background_scale",
     "choose_by_significance",
     "choose_dimension",
     "choose_ranks",
     "choose_solver",
-    "contrast",
+    "cica",
     "contrast_axes",
     "contrast_ratio",
+    "estimate_scale",
     "farthest_from_gaussian",
     "joint_contrast",
     "joint_fit",
     "joint_search",
-    "proportional_contrast",
+    "proportional_cica",
     "proportionality_test",
     "report_ranks",
     "scale_sweep",

@@ -13,7 +13,7 @@ from contrica.solvers.deflation import shared_weights
 from contrica.solvers.ranks import check_ranks
 from contrica.solvers.ratio import contrast_ratio
 
-__all__ = ["Contrast", "contrast"]
+__all__ = ["Contrast", "cica"]
 
 
 class Contrast(NamedTuple):
@@ -43,7 +43,7 @@ class Contrast(NamedTuple):
     gain: float = float("nan")
 
 
-def contrast(
+def cica(
     fore: Cumulants,
     back: Cumulants,
     n_background: int,
@@ -88,7 +88,7 @@ def contrast(
     >>> from contrica.datasets import make_synthetic
     >>> data = make_synthetic(5, random_state=0)
     >>> fore, back = cumulants(data.foreground), cumulants(data.background)
-    >>> contrast(fore, back, 5, 4, rng=np.random.default_rng(0)).foreground.vectors.shape
+    >>> cica(fore, back, 5, 4, rng=np.random.default_rng(0)).foreground.vectors.shape
     (5, 4)
     """
     check_ranks(n_background, n_foreground, fore.n_features)

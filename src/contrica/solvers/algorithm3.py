@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,9 @@ __all__ = [
     "BackgroundScale",
     "Proportional",
     "ScaleSweep",
-    "background_scale",
+    "estimate_scale",
     "mean_deviation",
-    "proportional_contrast",
+    "proportional_cica",
     "scale_sweep",
 ]
 
@@ -70,7 +70,7 @@ def mean_deviation(values: np.ndarray) -> float:
     return float(np.mean(np.abs(values - np.median(values)))) if values.size else 0.0
 
 
-def background_scale(
+def estimate_scale(
     fore: Cumulants,
     back: Cumulants,
     n_background: int,
@@ -81,7 +81,7 @@ def background_scale(
     max_iter: int = 200,
     tol: float = 1e-8,
 ) -> BackgroundScale:
-    """Closed-form γ of proportional cICA.
+    """Closed-form γ of proportional cICA (Algorithm 3, Step 1).
 
     ``γ⁴ λ_i = (A_iᵀ V D⁻¹ Vᵀ A_i)⁻¹`` for every background pattern i, with ``V D Vᵀ`` the thin
     eigendecomposition of ``Mat(κ₄(x))``: hence r estimates, whose median is taken. The closed form
@@ -132,26 +132,57 @@ def _warn_of_signs(fourth_powers: np.ndarray) -> None:
 
 
 class Proportional(NamedTuple):
-    """``κ₄(x) − γ⁴ κ₄(y) ≈ Σ ν_j b_j^{⊗4}``, with contrast ratios and relative residual."""
+    """``κ₄(x) − γ⁴ κ₄(y) ≈ Σ ν_j b_j^{⊗4}``.
+
+    Attributes
+    ----------
+    scale : float
+        γ.
+    foreground : Decomposition
+        The ``ν_j`` and ``b_j``.
+    ratio : ndarray of shape (l,)
+        Contrast ratio ``k(b_j)``.
+    residual : float
+        Relative Frobenius norm of what of κ₄(x) is left unexplained.
+    estimated : BackgroundScale or None
+        What γ rests on; ``None`` where it was given.
+    """
 
     scale: float
     foreground: Decomposition
     ratio: np.ndarray
     residual: float
+    estimated: BackgroundScale | None
 
 
-def proportional_contrast(
-    fore: Cumulants, back: Cumulants, n_foreground: int, *, background_scale: float
+def proportional_cica(
+    fore: Cumulants,
+    back: Cumulants,
+    n_background: int,
+    n_foreground: int,
+    *,
+    rng: np.random.Generator,
+    scale: float | None = None,
+    deflation: str = "thin",
+    max_iter: int = 200,
+    tol: float = 1e-8,
 ) -> Proportional:
-    """Decompose ``κ₄(x) − γ⁴ κ₄(y)`` by HTD (Algorithm 3, Step 2).
+    """Separate the patterns of ``fore`` where the background enters it at one scale (Algorithm 3).
+
+    1. Find γ from the patterns of the background, unless it is given.
+    2. Decompose ``κ₄(x) − γ⁴ κ₄(y)`` by hierarchical tensor decomposition.
 
     Parameters
     ----------
     fore, back : Cumulants
-    n_foreground : int
-        ℓ.
-    background_scale : float
-        γ, not a power of it; see the function `background_scale` for its closed form.
+    n_background, n_foreground : int
+        The ranks r, of Step 1 only, and ℓ.
+    rng : numpy.random.Generator
+        Source of the subspace power method's starts in Step 1.
+    scale : float, optional
+        γ, not a power of it.
+    deflation, max_iter, tol
+        As of `estimate_scale`.
 
     Returns
     -------
@@ -161,11 +192,18 @@ def proportional_contrast(
     ----------
     Wang, Maraj and Seigal, Algorithm 3.
     """
-    rest = fore.fourth - back.fourth * background_scale**4
+    # Step 1: γ
+    options: Any = {"deflation": deflation, "max_iter": max_iter, "tol": tol}
+    estimated = None
+    if scale is None:
+        estimated = estimate_scale(fore, back, n_background, n_foreground, rng=rng, **options)
+        scale = estimated.scale
+    # Step 2: B
+    rest = fore.fourth - back.fourth * scale**4
     foreground = htd(rest, n_foreground)
     ratio = contrast_ratio(foreground.vectors, fore, back)
     residual = relative_norm(rest - foreground.tensor(), fore.fourth)
-    return Proportional(background_scale, foreground, ratio, residual)
+    return Proportional(scale, foreground, ratio, residual, estimated)
 
 
 class ScaleSweep(NamedTuple):

@@ -17,7 +17,7 @@ from contrica.solvers.joint_solver import JointTask, fit_jointly, joint_ranks, s
 from contrica.solvers.paper_solver import solve_paper
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.selection import RankChoice, is_near, searchable
-from contrica.solvers.subspace_solver import check_dimension, solve_subspace
+from contrica.solvers.subspace_solver import solve_subspace
 from contrica.solvers.weights import n_groups_of, smaller_by_groups
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "choose_solver",
     "n_row_groups",
     "solve",
-    "solve_subspace_only",
 ]
 
 # A joint fit that leaves more than this of a fourth cumulant, by squared norm, does not describe it.
@@ -42,29 +41,10 @@ class Choice(NamedTuple):
     separation: Separation
 
 
-def solve_subspace_only(
-    problem: Problem, request: Request, *, rng: np.random.Generator
-) -> Separation:
-    """`solve_subspace`, for users who asked for it: its dimension is refused where there is no room.
-
-    Parameters
-    ----------
-    problem : Problem
-    request : Request
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Separation
-    """
-    check_dimension(request, problem.n_features)
-    return solve_subspace(problem, request, rng=rng)
-
-
 SOLVERS: dict[str, Callable[..., Separation]] = {
     "paper": solve_paper,
     "joint": solve_joint,
-    "subspace": solve_subspace_only,
+    "subspace": solve_subspace,
 }
 
 
@@ -119,13 +99,13 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
         return _in_subspace(problem, request, reason, rng, ranks.choice)
     count, total = int(np.sum(_significant(found))), found.ratio.size
     if ranks.choice is None:
-        reason = f"of {total} foreground patterns in a joint fit {count} are significant"
+        reason = f"{count} of {total} foreground patterns are significant in a joint fit"
         if 2 * count < total:
             return _in_subspace(problem, request, reason, rng)
     else:
         reason = (
-            f"a joint fit has {ranks.choice.n_foreground} significant foreground patterns and leaves "
-            f"{ranks.choice.left.max():.2g} of a fourth cumulant (squared norm)"
+            f"{_count(ranks.choice.n_foreground)} significant in a joint fit, which leaves "
+            f"{ranks.choice.left.max():.2g} of a fourth cumulant by squared norm"
         )
     for warning in caught:
         _again(warning)
@@ -162,16 +142,17 @@ def _why_not_rely(choice: RankChoice | None, request: Request) -> str:
     if not choice.complete:
         return "the search for a joint fit was cut short"
     if choice.n_foreground < max(-(-wanted // 2), min(wanted, 2)):
-        return (
-            f"asked for {wanted}, a joint fit has {choice.n_foreground} significant foreground "
-            "patterns"
-        )
+        return f"{_count(choice.n_foreground)} significant in a joint fit, {wanted} wanted"
     if choice.left.max() > MAX_LEFT:
         return (
-            f"what is significant in a joint fit leaves {choice.left.max():.2g} of a fourth cumulant "
-            "(squared norm)"
+            f"what is significant in a joint fit leaves {choice.left.max():.2g} of a fourth cumulant by "
+            "squared norm"
         )
     return ""
+
+
+def _count(n_patterns: int) -> str:
+    return "1 foreground pattern is" if n_patterns == 1 else f"{n_patterns} foreground patterns are"
 
 
 def _significant(found: Separation) -> np.ndarray:
@@ -200,17 +181,16 @@ def _in_subspace(
         )
     found = solve_subspace(problem, request, rng=rng)
     ties = () if choice is None else choice.near_ties + _near_the_most_left(choice)
-    return Choice(
-        "subspace", reason, replace(found, rank_choice=choice, near_ties=ties + found.near_ties)
-    )
+    told = tuple(f"in the joint fit that was rejected, {tie}" for tie in ties)
+    return Choice("subspace", reason, replace(found, near_ties=told + found.near_ties))
 
 
 def _near_the_most_left(choice: RankChoice | None) -> tuple[str, ...]:
     if choice is None or not is_near(float(choice.left.max()), MAX_LEFT):
         return ()
     return (
-        f"{choice.left.max():.2f} of a fourth cumulant is left, above {MAX_LEFT} "
-        '"subspace" is taken',
+        f"{choice.left.max():.2f} of a fourth cumulant is left; above {MAX_LEFT} solver "
+        '"subspace" is used',
     )
 
 

@@ -26,8 +26,6 @@ __all__ = ["JointRanks", "JointTask", "fit_jointly", "joint_ranks", "solve_joint
 
 logger = logging.getLogger("contrica")
 
-# the joint fit takes more steps than the subspace power method; max_iter counts where it is larger
-JOINT_STEPS = 300
 # |cosine|, in whitened coordinates, above which two patterns are one.
 SAME_PATTERN = 0.98
 # Entries of all vectors together for which t-values are worked out: the equations take half a gigabyte.
@@ -115,7 +113,7 @@ def joint_ranks(task: JointTask, request: Request, *, rng: np.random.Generator) 
     found = Ranks(choice.n_background, choice.n_foreground)
     if l is not None:
         found = found._replace(n_foreground=l)
-    elif r is not None:  # patterns of the background that have no place there show in front
+    elif r is not None:  # background patterns beyond the r given are counted as foreground
         found = Ranks(r, max(choice.n_foreground, choice.vectors.shape[1] - r))
     # as many as are asked for are sought, whether they are significant or not; what was given
     # stays, and is refused later if there is no room for it
@@ -152,8 +150,8 @@ def fit_jointly(
     near_ties = () if ranks.choice is None else ranks.choice.near_ties
     if is_near(found.gain, MIN_GAIN):
         near_ties += (
-            f"another minimum is lower by {found.gain:.2f} standard errors, from {MIN_GAIN:.0f} on "
-            "it is taken",
+            f"another minimum is lower by {found.gain:.2f} standard errors; {MIN_GAIN:.0f} would make it "
+            "the answer",
         )
     scree = dense_scree(task.problem.fore, task.problem.back)
     return replace(
@@ -168,7 +166,7 @@ def fit_jointly(
 def _contrast(
     task: JointTask, request: Request, ranks: JointRanks, rng: np.random.Generator
 ) -> Contrast:
-    fore, backs = task.whitened.fore, task.whitened.backs
+    fore, backs = task.problem.fore, task.problem.backs
     dimension = min(ranks.sought.n_foreground, task.n_dimensions)
     guess = subspace_ica(fore, pooled(backs), task.problem.rows[0], dimension, rng=rng, warn=False)
     known = None
@@ -176,13 +174,15 @@ def _contrast(
         known = ranks.choice.vectors
     norms = [tensor.squared_norm() for tensor in task.whitened.tensors]
     return joint_contrast(
-        *(fore, backs, *ranks.sought),
+        fore,
+        backs,
+        *ranks.sought,
         rng=rng,
         guess=guess.foreground.vectors,
         gain_t_value=partial(gain_t_value, task.groups, norms),
         known=known,
         problem=task.whitened,
-        max_iter=max(request.max_iter, JOINT_STEPS),
+        **request.step_limit,
     )
 
 

@@ -12,8 +12,8 @@ from contrica.decompositions import htd
 from contrica.errors import PatternWarning, warn
 from contrica.moments.operators import relative_norm
 from contrica.moments.symmetric import n_packed
-from contrica.solvers.algorithm2 import Contrast, contrast
-from contrica.solvers.algorithm3 import background_scale, proportional_contrast
+from contrica.solvers.algorithm2 import Contrast, cica
+from contrica.solvers.algorithm3 import proportional_cica
 from contrica.solvers.problem import Problem, Request, Separation, nothing
 from contrica.solvers.ranks import Ranks, Scree, choose_ranks, dense_scree
 
@@ -47,19 +47,21 @@ def solve_paper(problem: Problem, request: Request, *, rng: np.random.Generator)
     Separation
     """
     ranks = sought_by_scree(problem, request)
-    found = contrast(
-        *(problem.fore, problem.back, *ranks.sought),
+    found = cica(
+        problem.fore,
+        problem.back,
+        *ranks.sought,
         rng=rng,
         deflation=request.deflation,
-        max_iter=request.max_iter,
         tol=request.tol,
+        **request.step_limit,
     )
     if found.residual > 1:
         warn(
             PatternWarning(
                 "residual",
-                "the patterns leave more of the foreground's fourth cumulant than there was (residual_ "
-                f"= {found.residual:.3g}): what was subtracted for the background was not there",
+                "after subtracting the background the residual is larger than the foreground's fourth "
+                f"cumulant (residual_ = {found.residual:.3g}): the background's weights are too large",
                 remedy="Do not trust this fit; lower `n_background`, or use `deflation=least_squares`.",
                 parameter="n_background",
             )
@@ -130,33 +132,30 @@ def solve_proportional(
     ProportionalSeparation
     """
     ranks = sought_by_scree(problem, request)
-    background, shared, estimates, n_iter = nothing(problem.n_features), np.empty(0), np.empty(0), 1
-    if scale is None:
-        estimated = background_scale(
-            *(problem.fore, problem.back, *ranks.sought),
-            rng=rng,
-            deflation=request.deflation,
-            max_iter=request.max_iter,
-            tol=request.tol,
-        )
-        scale, estimates = estimated.scale, estimated.estimates
-        background, shared = estimated.background, estimated.shared_weights
-        n_iter = background.n_iter
-    found = proportional_contrast(
-        problem.fore, problem.back, ranks.sought.n_foreground, background_scale=scale
+    found = proportional_cica(
+        problem.fore,
+        problem.back,
+        *ranks.sought,
+        rng=rng,
+        scale=scale,
+        deflation=request.deflation,
+        tol=request.tol,
+        **request.step_limit,
     )
+    step1 = found.estimated
+    background = nothing(problem.n_features) if step1 is None else step1.background
     return ProportionalSeparation(
         foreground=found.foreground,
         background=background,
-        shared_weights=shared,
+        shared_weights=np.empty(0) if step1 is None else step1.shared_weights,
         ratio=found.ratio,
         ranked_by="contrast_ratio",
         ranks=ranks.found._replace(n_background=background.weights.size),
         residual=found.residual,
-        n_iter=n_iter,
+        n_iter=background.n_iter,
         scree=dense_scree(problem.fore, problem.back),
-        scale=scale,
-        scale_estimates=estimates,
+        scale=found.scale,
+        scale_estimates=np.empty(0) if step1 is None else step1.estimates,
     )
 
 
@@ -196,7 +195,7 @@ class SoughtRanks(NamedTuple):
 
 
 def sought_by_scree(problem: Problem, request: Request) -> SoughtRanks:
-    """R and ℓ as asked for, or from the eigenvalues of both flattenings.
+    """The ranks r and ℓ as asked for, or from the eigenvalues of both flattenings.
 
     Parameters
     ----------

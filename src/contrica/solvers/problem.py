@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from contrica.decompositions import Decomposition
 from contrica.moments.estimates import Cumulants, pooled
 from contrica.moments.grouped import GroupMoments
 from contrica.solvers.permutation_null import ContrastScree
-from contrica.solvers.ranks import Ranks, Scree
+from contrica.solvers.ranks import Ranks, Scree, check_room
 from contrica.solvers.selection import RankChoice
 from contrica.solvers.weights import RowGroups
 from contrica.validation import check_rank
@@ -88,11 +88,16 @@ class Request(NamedTuple):
     n_background: int | None = None
     n_foreground: int | None = None
     deflation: str = "thin"
-    max_iter: int = 200
+    max_iter: int | None = None
     tol: float = 1e-8
 
+    @property
+    def step_limit(self) -> dict[str, Any]:
+        """``max_iter`` as an argument, where it was given."""
+        return {} if self.max_iter is None else {"max_iter": self.max_iter}
+
     def ranks(self, n_features: int) -> tuple[int | None, int | None]:
-        """R and ℓ as given, refused if so many dimensions have no room for them.
+        """The ranks r and ℓ as given, refused if so many dimensions have no room for them.
 
         Parameters
         ----------
@@ -109,6 +114,8 @@ class Request(NamedTuple):
                 ("n_foreground", self.n_foreground),
             )
         )
+        if r is not None and l is not None:
+            check_room(r, l, n_features)
         return r, l
 
 
@@ -145,7 +152,7 @@ class Separation:
     ranks : Ranks
         r and ℓ as the data, or the user, say; fewer or more patterns may have been sought.
     residual : float
-        Norm of what is left of κ₄(x), over that of κ₄(x).
+        Norm of what is left of κ₄(x), over that of κ₄(x); NaN where a solver does not fit it.
     n_iter : int
     significant : ndarray of bool, shape (l,), or None
         Whether each pattern is significant, where that was tested; those that are not come last.

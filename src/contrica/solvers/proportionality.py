@@ -14,9 +14,9 @@ from contrica.moments.fourth import cumulants
 from contrica.solvers.algorithm3 import (
     BackgroundScale,
     Proportional,
-    background_scale,
+    estimate_scale,
     mean_deviation,
-    proportional_contrast,
+    proportional_cica,
 )
 from contrica.validation import check_count, check_matrix
 
@@ -97,7 +97,7 @@ def proportionality_test(
     check_count("n_simulations", n_simulations)
 
     def scale_of(fore: Cumulants, back: Cumulants) -> BackgroundScale:
-        return background_scale(fore, back, *ranks, rng=rng, deflation=deflation)
+        return estimate_scale(fore, back, *ranks, rng=rng, deflation=deflation)
 
     fore, back = cumulants(X, estimate), cumulants(background, estimate)
     fitted = scale_of(fore, back)
@@ -105,7 +105,7 @@ def proportionality_test(
     with warnings.catch_warnings():
         # The user need not know what is doubtful about a simulated fit.
         warnings.simplefilter("ignore")
-        fit = proportional_contrast(fore, back, n_foreground, background_scale=fitted.scale)
+        fit = proportional_cica(fore, back, *ranks, rng=rng, scale=fitted.scale)
         simulate = _NullModel(X, fore, back, fit)
         for i in range(n_simulations):
             other = cumulants(_redrawn(background, len(background), rng), estimate)

@@ -98,11 +98,13 @@ def report_ranks(
     for part in datasets:
         part.read()
     workplace = Workplace(n_pcs, None, cumulant, memory_limit, None, "float64")
+    basis = workplace.axes(datasets)
+    dimensions = datasets[0].n_features if basis is None else basis.shape[1]
     taken = workplace.take(
         datasets,
-        workplace.axes(datasets),
-        storage=lambda *_: "auto",
-        n_groups=lambda n, p: n_row_groups("auto", n, p),
+        basis,
+        storage="auto",
+        n_groups=[n_row_groups("auto", len(part), dimensions) for part in datasets],
     )
     fore, *backs = taken.cumulants
     problem = Problem(fore, tuple(backs), tuple(taken.rows), tuple(taken.grouped))

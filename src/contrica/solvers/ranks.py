@@ -25,6 +25,7 @@ __all__ = [
     "Verdict",
     "algorithm_identifiable",
     "check_ranks",
+    "check_room",
     "choose_ranks",
     "dense_scree",
     "elbow",
@@ -297,6 +298,28 @@ def spm_identifiable(n_background: int, n_features: int) -> Verdict:
     )
 
 
+def check_room(n_background: int, n_foreground: int, n_features: int) -> None:
+    """Refuse more patterns than a flattened cumulant has room for.
+
+    Parameters
+    ----------
+    n_background, n_foreground, n_features : int
+        r, ℓ and p.
+    """
+    if n_background + n_foreground <= n_packed(n_features):
+        return
+    check_rank(n_background, n_features, "n_background")
+    check_rank(n_foreground, n_features, "n_foreground")
+    raise ParameterError(
+        "rank-too-large",
+        f"`n_background={n_background}` and `n_foreground={n_foreground}` together exceed "
+        f"p(p+1)/2 = {n_packed(n_features)}, the rank of a flattened cumulant of "
+        f"{n_features} variables",
+        remedy="Lower one of them, or keep more principal components (`n_pcs`).",
+        parameter="n_foreground",
+    )
+
+
 def check_ranks(
     n_background: int, n_foreground: int, n_features: int, *, proportional: bool = False
 ) -> None:
@@ -321,17 +344,7 @@ def check_ranks(
     """
     n_background = check_count("n_background", n_background)
     n_foreground = check_count("n_foreground", n_foreground)
-    if n_background + n_foreground > n_packed(n_features):
-        check_rank(n_background, n_features, "n_background")
-        check_rank(n_foreground, n_features, "n_foreground")
-        raise ParameterError(
-            "rank-too-large",
-            f"`n_background={n_background}` and `n_foreground={n_foreground}` together exceed "
-            f"p(p+1)/2 = {n_packed(n_features)}, the rank of a flattened cumulant of "
-            f"{n_features} variables",
-            remedy="Lower one of them, or keep more principal components (`n_pcs`).",
-            parameter="n_foreground",
-        )
+    check_room(n_background, n_foreground, n_features)
     verdicts = (
         spm_identifiable(n_background, n_features),
         algorithm_identifiable(n_background, n_foreground, n_features),

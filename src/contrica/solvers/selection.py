@@ -16,12 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrica.decompositions import htd
-from contrica.moments.estimates import pooled
 from contrica.moments.operators import RankOneSum
 from contrica.moments.symmetric import n_packed
 from contrica.rows.threads import few_threads
 from contrica.solvers.joint import JointFit, JointProblem, algorithm_2_starts, converge, step_price
-from contrica.solvers.ranks import choose_ranks
 from contrica.solvers.weights import RowGroups, WeightEstimates, critical_t_value, weight_t_values
 
 __all__ = ["RankChoice", "choose_by_significance", "is_near", "searchable"]
@@ -109,12 +107,12 @@ def is_near(value: float, threshold: float) -> bool:
 def choose_by_significance(
     problem: JointProblem,
     groups: Sequence[RowGroups],
-    start: tuple[int, int] | None = None,
+    start: tuple[int, int],
     *,
     wanted: int | None = None,
     rng: np.random.Generator,
 ) -> RankChoice:
-    """R and ℓ by which patterns of a joint fit are significant.
+    """The ranks r and ℓ by which patterns of a joint fit are significant.
 
     Parameters
     ----------
@@ -122,9 +120,9 @@ def choose_by_significance(
         Of a foreground and one or more backgrounds.
     groups : sequence of RowGroups
         The rows behind it in its coordinates, foreground first.
-    start : tuple of int, optional
-        r and ℓ to start from, too many rather than too few; those of the scree by default. More
-        patterns than are affordable to judge together, 60 in 30 dimensions, are cut down to that.
+    start : tuple of int
+        r and ℓ to start from, too many rather than too few, such as those of the scree. More patterns
+        than are affordable to judge together, 60 in 30 dimensions, are cut down to that.
     wanted : int, optional
         Foreground patterns that are asked for. Where more are found, those with a weight in a
         background that is significant at the level of 5 instead of 1 % are taken for shared ones.
@@ -148,8 +146,6 @@ def choose_by_significance(
     >>> choose_by_significance(problem, groups, (4, 8), rng=np.random.default_rng(0))[:2]
     (6, 5)
     """
-    if start is None:
-        start = choose_ranks(problem.fore, pooled(problem.backs))
     search = _Search(problem, groups)
     r, l = _affordable(*start, problem.whiten.shape[1])  # noqa: E741 - the paper's ℓ
     with few_threads(problem.whiten.shape[1]):
@@ -329,13 +325,14 @@ class _Search:
         """Decisions that slightly other rows might turn."""
         needed, weakest = self.critical(len(self.best)), float(self.best.strength.min())
         if is_near(weakest, needed):
-            yield f"the weakest pattern has t = {weakest:.2f}, {needed:.2f} is needed"
+            yield f"the weakest pattern has t = {weakest:.2f}; {needed:.2f} is needed"
         if is_near(self.rejected, self.needed):
             yield (
-                f"a pattern with t = {self.rejected:.2f} was left out, {self.needed:.2f} was needed"
+                f"a pattern with t = {self.rejected:.2f} was left out; {self.needed:.2f} was needed"
             )
         shared = critical_t_value(n_tests, self.n_groups, LEVEL)
         for value in background[[is_near(value, shared) for value in background]]:
             yield (
-                f"a pattern has t = {value:.2f} in a background, from {shared:.2f} on it is shared"
+                f"a pattern has t = {value:.2f} in a background; {shared:.2f} would make it a background "
+                "pattern"
             )

@@ -7,7 +7,6 @@ import logging
 import numpy as np
 
 from contrica.errors import ParameterError, PatternWarning, warn
-from contrica.moments.operators import relative_norm
 from contrica.solvers.contrast_directions import contrast_axes
 from contrica.solvers.permutation_null import ContrastScree, choose_dimension
 from contrica.solvers.problem import Problem, Request, Separation, nothing
@@ -53,7 +52,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
         *(fore, problem.back, problem.rows[0], dimension),
         rng=rng,
         n_kept=kept,
-        max_iter=request.max_iter,
+        **request.step_limit,
     )
     return Separation(
         foreground=found.foreground,
@@ -62,7 +61,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
         ratio=found.ratio,
         ranked_by="source_ratio",
         ranks=Ranks(0, scree.chosen),
-        residual=relative_norm(fore.fourth - found.foreground.tensor(), fore.fourth),
+        residual=float("nan"),
         n_iter=found.n_iter,
         near_ties=_near_ties(scree),
         scree=scree,
@@ -73,10 +72,12 @@ def _scree(problem: Problem, request: Request) -> ContrastScree:
     """Contrast ratios of all directions, and how many are asked for or stand out."""
     p = problem.n_features
     if request.n_foreground is not None:
-        count = check_count("n_foreground", request.n_foreground)
+        count = min(check_count("n_foreground", request.n_foreground), p)
+        if count < request.n_foreground:
+            _warn_of_room(request.n_foreground, p)
         back = problem.back
         ratios = contrast_axes(problem.fore.covariance, back.covariance, back.n_samples)[0]
-        return ContrastScree(ratios, *[min(count, p)] * 3)
+        return ContrastScree(ratios, chosen=count, n_clear=count, n_possible=count)
     first, *backs = problem.rows
     background = backs[0]
     if len(backs) > 1:
@@ -106,7 +107,19 @@ def _near_ties(scree: ContrastScree) -> tuple[str, ...]:
     if scree.n_clear == scree.n_possible:
         return ()
     return (
-        f"from {scree.n_clear} to {scree.n_possible} directions stand out, {scree.chosen} were counted",
+        f"{scree.n_clear} to {scree.n_possible} directions stand out; {scree.chosen} were counted",
+    )
+
+
+def _warn_of_room(n_foreground: int, n_features: int) -> None:
+    warn(
+        PatternWarning(
+            "fewer-directions",
+            f"`n_foreground={n_foreground}` is more than the {n_features} dimensions that a contrast "
+            f"subspace can have: {n_features} are used",
+            remedy="Lower `n_foreground`.",
+            parameter="n_foreground",
+        )
     )
 
 
@@ -114,7 +127,8 @@ def _warn_nothing_stands_out() -> None:
     warn(
         PatternWarning(
             "nothing-found",
-            "no direction stands out from a permutation null of the contrast ratio (n_foreground_ = 0)",
+            "no direction has a larger contrast ratio than rows permuted between the datasets have "
+            "(n_foreground_ = 0)",
             remedy="The strongest candidates are returned all the same; treat them as noise, or set "
             "`n_foreground`.",
             parameter="n_foreground",

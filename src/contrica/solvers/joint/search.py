@@ -107,7 +107,7 @@ def joint_search(
         best = best if gain >= MIN_GAIN else first
     # the tries do not warn; the answer does
     fit = joint_fit(tensors, best.vectors, mask, max_iter=max_iter, tol=tol)
-    return fit._replace(gain=gain)
+    return fit._replace(gain=gain, n_iter=best.n_iter + fit.n_iter)
 
 
 def step_price(n_features: int, n_patterns: int, n_datasets: int) -> float:

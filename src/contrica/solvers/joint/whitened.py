@@ -1,4 +1,4 @@
-"""Cumulants of a foreground and its backgrounds in coordinates that suit a joint fit."""
+"""Fourth cumulants in whitened coordinates."""
 
 from __future__ import annotations
 
@@ -20,23 +20,19 @@ __all__ = ["JointProblem"]
 
 @dataclass(frozen=True)
 class JointProblem:
-    """Cumulants of a foreground and its backgrounds in coordinates that suit a joint fit.
+    """Fourth cumulants of a foreground and its backgrounds in whitened coordinates.
 
-    Coordinates are whitened by the mean of the foreground's covariance and that of the backgrounds, so
+    These are whitened by the mean of the foreground's covariance and that of the backgrounds, so
     that a fit does not depend on the units of the variables.
 
     Attributes
     ----------
-    fore : Cumulants
-    backs : tuple of Cumulants
     tensors : tuple of TensorOperator
         Fourth cumulants in whitened coordinates, the foreground's first.
     whiten, dewhiten : ndarray of shape (p, k)
         Rows times ``whiten`` are whitened; ``dewhiten`` times a vector brings it back.
     """
 
-    fore: Cumulants
-    backs: tuple[Cumulants, ...]
     tensors: tuple[TensorOperator, ...]
     whiten: np.ndarray
     dewhiten: np.ndarray
@@ -47,7 +43,7 @@ class JointProblem:
         check_nonzero([part.fourth for part in (fore, *backs)])
         whiten, dewhiten = whitening((fore.covariance + pooled(backs).covariance) / 2)
         tensors = tuple(_in_coordinates(part.fourth, whiten) for part in (fore, *backs))
-        return cls(fore, backs, tensors, whiten, dewhiten)
+        return cls(tensors, whiten, dewhiten)
 
     @property
     def background(self) -> TensorOperator:
