@@ -11,7 +11,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 GENERATED = ROOT / "docs" / "reproduction.md"
-DOCUMENTS = [ROOT / "README.md", *sorted({*(ROOT / "docs").rglob("*.md")} - {GENERATED})]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted({*(ROOT / "docs").rglob("*.md")} - {GENERATED}),
+]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 # By name: how it is recognised, in any case, and what to write.
