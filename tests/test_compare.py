@@ -74,25 +74,37 @@ def test_every_method_is_run_in_order(whole):
         assert result.scores.shape == result.background_scores.shape == (600, 2)
 
 
-def test_contrast_ratios_are_variances_of_the_scores_for_every_method(whole):
-    """One definition of k(b) in the whole column, whatever the method optimises."""
-    for result in whole:
-        if getattr(result.model, "solver_", "") == "subspace":
-            continue
-        expected = result.scores.var(axis=0) / result.background_scores.var(axis=0)
-        assert_allclose(result.contrast_ratio, expected, rtol=1e-6, err_msg=result.name)
-        assert "k(b)" in result.title
-
-
-def test_in_a_subspace_ratios_are_of_the_filters_and_count_the_mean(whole, data):
+def test_every_method_has_the_same_contrast_ratio_along_its_patterns(whole, data):
+    """One definition of k(b) in the whole column, whatever the method optimises or ranks by."""
     X, Y = data.foreground[:, PART], data.background[:, PART]
-    models = [r for r in whole if getattr(r.model, "solver_", "") == "subspace"]
-    assert [result.key for result in models] == ["auto", "subspace"]
-    for result in models:
+    for result in whole:
+        fore, back = (rows @ result.model.components_.T for rows in (X, Y))
+        expected = fore.var(axis=0) / back.var(axis=0)
+        assert_allclose(result.contrast_ratio, expected, rtol=1e-6, err_msg=result.name)
+        assert f"k(b) {expected[0]:.3g}, {expected[1]:.3g}" in result.title
+
+
+def test_source_ratios_are_of_the_filters_and_count_the_mean(whole, data):
+    X, Y = data.foreground[:, PART], data.background[:, PART]
+    found = [result for result in whole if result.source_ratio is not None]
+    assert [r.key for r in found] == ["auto", "cica", "joint", "subspace", "proportional"]
+    for result in found:
         fore, back = ((rows - Y.mean(axis=0)) @ result.model.filters_.T for rows in (X, Y))
         expected = np.mean(fore**2, axis=0) / back.var(axis=0)
-        assert_allclose(result.contrast_ratio, expected, rtol=1e-6, err_msg=result.name)
-        assert "k(f)" in result.title
+        assert_allclose(result.source_ratio, expected, rtol=1e-6, err_msg=result.name)
+
+
+def test_both_ratios_have_columns_of_their_own(whole, data):
+    columns, rows = whole.table()
+    assert columns[:5] == [
+        "method",
+        *(f"{x}_ratio_{i}" for x in ("contrast", "source") for i in (1, 2)),
+    ]
+    for row, result in zip(rows, whole, strict=True):
+        source = [None, None] if result.source_ratio is None else result.source_ratio.tolist()
+        assert row[:5] == [result.key, *result.contrast_ratio, *source]
+    columns, _ = compared(data, methods=QUICK).table()
+    assert not [name for name in columns if name.startswith("source_ratio")]
 
 
 def test_auto_says_which_solver_it_took(whole):
@@ -104,7 +116,6 @@ def test_auto_says_which_solver_it_took(whole):
         synthetic.foreground, synthetic.background, methods=["auto"], random_state=0
     )["auto"]
     assert found.choice.startswith("joint: r = ")
-    assert "k(b)" in found.title
 
 
 def test_silhouettes_are_those_of_the_scores(whole, data):
@@ -370,7 +381,14 @@ def test_compare_prints_a_table_and_writes_nothing_without_a_folder(files, monke
     for method in METHODS.values():
         assert re.search(rf"│ {method.name} ", result.output), method.name
     assert "silhouette" not in result.output
-    assert "k(b): variance along each pattern" in result.output
+    heads = [line.split("┃") for line in result.output.splitlines() if line.startswith("┃")]
+    first, second = (" ".join(line[i].strip() for line in heads).strip() for i in (2, 3))
+    assert (first, second) == (
+        "contrast ratio k(b), along patterns",
+        "source ratio k(f), along filters",
+    )
+    assert "contrast ratio k(b): variance along each pattern" in said(result)
+    assert "source ratio k(f): mean square of each source" in said(result)
     assert sorted(os.listdir(files)) == before
 
 
@@ -412,6 +430,11 @@ def test_compare_with_labels_says_so_and_writes_its_files(files):
         assert row["method"] == found.key
         ratios = [float(row[f"contrast_ratio_{i}"]) for i in (1, 2)]
         assert_allclose(ratios, found.contrast_ratio)
+        sources = [row[f"source_ratio_{i}"] for i in (1, 2)]
+        if found.source_ratio is None:
+            assert sources == ["", ""]
+        else:
+            assert_allclose([float(ratio) for ratio in sources], found.source_ratio)
         assert float(row["silhouette_uses_labels"]) == pytest.approx(found.silhouette)
         patterns = read_table(out / f"patterns_{found.key}.csv")
         assert_allclose(patterns.values, found.model.components_.T)
@@ -489,6 +512,7 @@ def test_the_demo_is_compared_with_its_labels():
     assert result.exit_code == 0, result.output
     assert "read 4000 foreground and 4000 background rows" in result.output
     assert "uses labels" in result.output
+    assert "k(f)" not in result.output  # neither has filters
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from contrica.estimators import (
     PlainPCA,
     ProbabilisticContrastivePCA,
     ProportionalContrastiveICA,
-    ranking_ratio,
 )
 from contrica.labels import numbered_groups
 from contrica.validation import check_choice, check_count, check_dataset, generator
@@ -79,7 +78,7 @@ METHODS: dict[str, _Method] = {
     ),
     "subspace": _Method(
         "cICA, subspace",
-        # its ratios are those of the filters, and so are the scores
+        # its patterns are ranked along the filters, and so are the scores
         lambda k, n_pcs, seed: ContrastiveICA(
             k, solver="subspace", projection="filter", n_pcs=n_pcs, random_state=seed
         ),
@@ -123,8 +122,12 @@ class MethodResult:
     model : estimator or None
         Fitted; ``None``, like the arrays below, where the method failed.
     contrast_ratio : ndarray of shape (n_components,) or None
-        k(b): variance along each pattern in the foreground over that in the background; of
-        `ContrastiveICA` in a contrast subspace k(f), along its filters and with a shift of the mean.
+        k(b): variance along each pattern in the foreground over that in the background, whatever the
+        method ranks its patterns by.
+    source_ratio : ndarray of shape (n_components,) or None
+        k(f): mean square of each source about the background's mean, over its variance in the background
+        (`contrica.solvers.ratio.source_ratio`), which cannot be compared with k(b); ``None`` where a
+        method has no filters.
     scores, background_scores : ndarray of shape (n_rows, n_components) or None
         Of the rows of both datasets.
     silhouette : float or None
@@ -142,6 +145,7 @@ class MethodResult:
     name: str
     model: Any
     contrast_ratio: np.ndarray | None
+    source_ratio: np.ndarray | None
     scores: np.ndarray | None
     background_scores: np.ndarray | None
     silhouette: float | None
@@ -155,9 +159,7 @@ class MethodResult:
         """Method, choice and numbers in three short lines; a silhouette is marked as using labels."""
         if self.contrast_ratio is None:
             return f"{self.name}\nfailed"
-        found = f"{ranking_ratio(self.model)[0]} " + ", ".join(
-            f"{ratio:.3g}" for ratio in self.contrast_ratio[:2]
-        )
+        found = "k(b) " + ", ".join(f"{ratio:.3g}" for ratio in self.contrast_ratio[:2])
         if self.silhouette is not None:
             found += f"; silhouette {self.silhouette:.2f} (labels)"
         return f"{self.name}\n{self.choice}\n{found}"
@@ -203,25 +205,35 @@ class Comparison:
         Returns
         -------
         columns : list of str
-            The silhouette's says that it uses labels; without labels it is not there.
+            ``contrast_ratio_1`` and so on are k(b) of every method, ``source_ratio_1`` and so on k(f) of
+            those with filters. The silhouette's says that it uses labels; without labels it is not there.
         rows : list of list
             ``None`` where a method failed or returned fewer patterns.
         """
-        most = max(
-            (len(r.contrast_ratio) for r in self.results if r.contrast_ratio is not None), default=0
-        )
-        columns = ["method", *(f"contrast_ratio_{i + 1}" for i in range(most))]
+        names, along_patterns = _ratio_columns(self.results, "contrast_ratio")
+        source_names, along_filters = _ratio_columns(self.results, "source_ratio")
+        columns = ["method", *names, *source_names]
         columns += [] if self.groups is None else ["silhouette_uses_labels"]
         columns += ["seconds", "chose", "warnings", "error"]
         rows: list[list[Any]] = []
-        for r in self.results:
-            ratios = [] if r.contrast_ratio is None else r.contrast_ratio.tolist()
-            row = [r.key, *ratios, *[None] * (most - len(ratios))]
+        for r, contrast, source in zip(self.results, along_patterns, along_filters, strict=True):
+            row = [r.key, *contrast, *source]
             row += [] if self.groups is None else [r.silhouette]
             remarks = " | ".join(" ".join(str(warning).split()) for warning in r.warnings)
             error = None if r.error is None else str(r.error) or type(r.error).__name__
             rows.append([*row, round(r.seconds, 3), r.choice, remarks, error])
         return columns, rows
+
+
+def _ratio_columns(
+    results: Sequence[MethodResult], name: str
+) -> tuple[list[str], list[list[float | None]]]:
+    """Headings of one ratio and each method's cells, ``None`` where it has fewer patterns."""
+    ratios = [getattr(result, name) for result in results]
+    cells: list[list[float | None]] = [[] if found is None else found.tolist() for found in ratios]
+    width = max(map(len, cells), default=0)
+    headings = [f"{name}_{i + 1}" for i in range(width)]
+    return headings, [row + [None] * (width - len(row)) for row in cells]
 
 
 def compare_methods(
@@ -325,7 +337,7 @@ def _run(
     rows: np.ndarray | None,
 ) -> MethodResult:
     """Fit and score one method; what goes wrong, or is doubtful, becomes part of the result."""
-    ratio = scores = background_scores = silhouette = None
+    contrast = source = scores = background_scores = silhouette = None
     error: Exception | None = None
     choice = ""
     with warnings.catch_warnings(record=True) as caught:
@@ -335,15 +347,17 @@ def _run(
             model.fit(X, background=background)
             seconds = time.perf_counter() - start
             scores, background_scores = model.transform(X), model.transform(background)
-            ratio, choice = ranking_ratio(model)[1], METHODS[key].choice(model)
+            contrast, source = model.contrast_ratio_, getattr(model, "source_ratio_", None)
+            choice = METHODS[key].choice(model)
             if groups is not None:
                 silhouette = float(silhouette_score(scores[rows], groups[rows]))
         except Exception as failure:  # whatever it is, the other methods go on
             seconds = time.perf_counter() - start
-            ratio = scores = background_scores = model = None
+            contrast = source = scores = background_scores = model = None
             error = failure
     return MethodResult(
-        *(key, METHODS[key].name, model, ratio, scores, background_scores, silhouette, seconds),
+        *(key, METHODS[key].name, model, contrast, source, scores, background_scores, silhouette),
+        seconds,
         choice,
         _by_text(w.message for w in caught),
         error,

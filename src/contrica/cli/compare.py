@@ -17,7 +17,7 @@ from contrica.cli.console import WARNING, out, print_line, progress, say, told
 from contrica.cli.options import BackgroundKey, Header, Key, Overwrite, n_pcs_of
 from contrica.cli.reading import Data, counts, read_all
 from contrica.cli.writing import write_figure, write_patterns, write_table
-from contrica.compare import METHODS, Comparison, MethodResult, compare_methods
+from contrica.compare import METHODS, Comparison, compare_methods
 from contrica.datasets import load_digits_on_photos
 from contrica.errors import ParameterError
 from contrica.labels import read_labels
@@ -171,10 +171,12 @@ def _print_comparison(comparison: Comparison) -> None:
 
 
 def _table(comparison: Comparison) -> Table:
-    with_labels = comparison.groups is not None
+    with_labels, with_filters = comparison.groups is not None, _has_filters(comparison)
     table = Table(title="Methods side by side")
     table.add_column("method", no_wrap=True)
-    table.add_column("contrast ratio k(b)", justify="right")
+    table.add_column("contrast ratio k(b),\nalong patterns", justify="right")
+    if with_filters:
+        table.add_column("source ratio k(f),\nalong filters", justify="right")
     if with_labels:
         table.add_column("silhouette (uses labels)", justify="right", max_width=10)
     table.add_column("seconds", justify="right")
@@ -183,26 +185,35 @@ def _table(comparison: Comparison) -> Table:
         silhouette = "–" if result.silhouette is None else f"{result.silhouette:.3f}"
         last = result.choice if result.error is None else f"failed: {told(result.error)}"
         table.add_row(
-            *(result.name, _ratios(result)),
+            *(result.name, _ratios(result.contrast_ratio)),
+            *([_ratios(result.source_ratio)] if with_filters else []),
             *([silhouette] if with_labels else []),
             *(f"{result.seconds:.2f}", escape(last)),
         )
     return table
 
 
-def _ratios(result: MethodResult) -> str:
-    if result.contrast_ratio is None:
-        return "–"
-    return ", ".join(f"{ratio:.3g}" for ratio in result.contrast_ratio)
+def _has_filters(comparison: Comparison) -> bool:
+    return any(result.source_ratio is not None for result in comparison)
+
+
+def _ratios(values: np.ndarray | None) -> str:
+    return "–" if values is None else ", ".join(f"{ratio:.3g}" for ratio in values)
 
 
 def _column_notes(comparison: Comparison) -> Iterator[str]:
     """One sentence on each column of the table."""
     yield (
         "contrast ratio k(b): variance along each pattern in the foreground over that in the background, "
-        "on the rows fitted; where cICA works in a subspace, k(f), along each filter and with a shift of "
-        "the mean counted. Some methods maximise it, so a larger one is not by itself a better find."
+        "on the rows fitted. Some methods maximise it, so a larger one is not by itself a better find."
     )
+    if _has_filters(comparison):
+        yield (
+            "source ratio k(f): mean square of each source, as its filter recovers it, about the "
+            "background's mean, over its variance in the background; only methods with filters have it, "
+            "and it cannot be compared with k(b). cICA ranks its patterns by k(f) where it works in a "
+            "subspace, and by k(b) elsewhere."
+        )
     if comparison.groups is not None:
         count, total = comparison.silhouette_rows, comparison.n_labelled
         which = "all" if count == total else f"a random sample of {count} of"
