@@ -44,6 +44,11 @@ class ContrastScree(NamedTuple):
     null_mean: float = float("nan")
     null_deviation: float = float("nan")
 
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """What a ratio must exceed to stand out possibly, and clearly; NaN where nothing was permuted."""
+        return self.null_mean + 2 * self.null_deviation, self.null_mean + 4 * self.null_deviation
+
 
 def choose_dimension(
     X: np.ndarray,
