@@ -5,11 +5,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from contrica import ContrastiveICA, PlainICA, PlainPCA, ProportionalContrastiveICA
-from contrica.errors import ContricaError
+from contrica.errors import ContricaError, MemoryBudgetError
+from contrica.estimators import report_ranks
 from contrica.moments import working
 from contrica.rows import Blocks, Rows
 from contrica.rows.dataset import Dataset
-from contrica.solvers import RowGroups, report_ranks
+from contrica.solvers import RowGroups
 
 
 class Counted(Rows):
@@ -99,6 +100,14 @@ def test_a_report_of_ranks_reads_the_rows_twice():
     X, Y = (Counted(part) for part in pair(3000, 5))
     report_ranks(X, [Y], rng=np.random.default_rng(0))
     assert (X.passes, Y.passes) == (2, 2)
+
+
+def test_a_report_of_ranks_checks_the_memory_budget_before_it_reads():
+    X, Y = (Counted(np.zeros((3, 1000))) for _ in range(2))
+    with pytest.raises(MemoryBudgetError) as told:
+        report_ranks(X, Y, rng=np.random.default_rng(0), n_pcs=1000, memory_limit="60MB")
+    assert "working in 1000 dimensions" in str(told.value)
+    assert X.n_read == Y.n_read == 0
 
 
 def test_blocks_are_made_as_often_as_they_are_read():

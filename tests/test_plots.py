@@ -2,7 +2,9 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from contrica import plots
+from contrica.datasets import make_synthetic
 from contrica.errors import PackageMissingError
+from contrica.estimators import report_ranks
 from contrica.solvers.ranks import Ranks, Scree
 from tests.said import raises
 
@@ -25,6 +27,24 @@ def test_scree_draws_magnitudes_and_marks_ranks():
 def test_scree_of_one_dataset():
     ax = plots.scree(Scree(np.array([3.0, 2.0]), None), Ranks(0, 1))
     assert len(ax.lines) == 2
+
+
+def test_a_report_of_ranks_draws_both_screes_and_says_which_rule_counts():
+    data = make_synthetic(4, n_samples=5000, random_state=0)
+    report = report_ranks(data.foreground, data.background, rng=np.random.default_rng(0))
+    figure = plots.rank_report(report)
+    left, right = figure.axes
+    assert_allclose(left.lines[0].get_ydata(), np.abs(report.scree.foreground))
+    assert_allclose(right.lines[0].get_ydata(), report.contrast.ratios)
+    low, high = right.patches[0].get_bbox().intervaly
+    assert_allclose((low, high), report.contrast.thresholds)
+    assert f"l = {report.contrast.chosen}" in [text.get_text() for text in right.get_legend().texts]
+    assert report.solver == "joint"
+    counted = "r = {} and l = {} by significance".format(*report.ranks)
+    assert figure.get_suptitle() == f'a default fit uses solver "joint": {counted}'
+    other = report._replace(solver="subspace", ranks=Ranks(0, 2))
+    title = 'a default fit uses solver "subspace": l = 2 by contrast ratio'
+    assert plots.rank_report(other).get_suptitle() == title
 
 
 def test_scatter_groups_points_by_label(rng):

@@ -2,11 +2,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from contrica import IdentifiabilityWarning
+from contrica import ContrastiveICA, DelicateDataWarning, IdentifiabilityWarning
 from contrica.datasets import make_four_clusters, make_synthetic
+from contrica.errors import DataError, ParameterError
+from contrica.estimators import report_ranks
 from contrica.moments.estimates import Cumulants
 from contrica.moments.fourth import cumulants
 from contrica.moments.operators import RankOneSum
+from contrica.solvers.permutation_null import choose_dimension
 from contrica.solvers.ranks import (
     algorithm_identifiable,
     check_ranks,
@@ -18,6 +21,7 @@ from contrica.solvers.ranks import (
     spm_identifiable,
     tensor_identifiable,
 )
+from tests.said import raises, warns
 
 
 @pytest.mark.parametrize(
@@ -185,3 +189,117 @@ def test_the_first_rank_rule_is_invariant_to_rotation(rng):
     values = scree(cumulants(data.foreground)).foreground
     turned = scree(cumulants(data.foreground @ Q)).foreground
     assert_allclose(turned, values, rtol=1e-8, atol=1e-10)
+
+
+# --- the report of all rules ---
+
+
+def laplace(n, p, scales=(), seed=0):
+    rows = np.random.default_rng(seed).laplace(size=(n, p))
+    rows[:, : len(scales)] *= scales
+    return rows
+
+
+def four_clusters():
+    data = make_four_clusters(300, random_state=0)
+    return data.foreground, data.background
+
+
+# By name: data, the solver that a default fit takes, and whether ranks by significance are tested.
+PAIRS = {
+    "patterns that a joint fit finds": (four_clusters, "joint", True),
+    "many dimensions": (
+        lambda: (laplace(400, 20, [5, 4]), laplace(400, 20, seed=1)),
+        "subspace",
+        False,
+    ),
+    "few rows": (lambda: (laplace(200, 8, [5, 4]), laplace(200, 8, seed=1)), "subspace", True),
+    "nothing new": (lambda: (laplace(500, 4), laplace(500, 4, seed=1)), "subspace", True),
+    "a constant background": (lambda: (laplace(50, 4), np.eye(4)[[0] * 50]), "subspace", False),
+    "one direction": (
+        lambda: tuple(laplace(50, 1, seed=seed) @ np.ones((1, 4)) for seed in (0, 1)),
+        "subspace",
+        False,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::contrica.errors.ContricaWarning")
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_report_says_what_a_default_fit_does(name):
+    make, solver, tested = PAIRS[name]
+    X, Y = make()
+    report = report_ranks(X, Y, rng=np.random.default_rng(0))
+    model = ContrastiveICA(random_state=0).fit(X, background=Y)
+    assert report.solver == model.solver_ == solver
+    assert report.reason == model.reason_
+    assert report.ranks == (model.n_background_, model.n_foreground_)
+    assert (report.significant is not None) == tested
+    if solver == "joint":
+        assert report.rule == "significance"
+        assert report.ranks == report.significant[:2] == model.rank_choice_[:2]
+    else:
+        assert report.rule == "contrast ratio"
+        assert report.ranks == (0, report.contrast.chosen)
+        assert_allclose(report.contrast.ratios, model.scree_.ratios)
+
+
+def test_contrast_ratios_are_counted_whatever_solver_a_fit_takes():
+    data = make_synthetic(4, n_samples=5000, random_state=0)
+    X, Y = data.foreground, data.background
+    report = report_ranks(X, Y, rng=np.random.default_rng(0))
+    assert report.solver == "joint"
+    found = report.contrast
+    expected = choose_dimension(X, Y, rng=np.random.default_rng(0))
+    assert found[1:] == expected[1:]
+    assert_allclose(found.ratios, expected.ratios)
+    possible, clear = found.thresholds
+    assert_allclose(clear - possible, 2 * found.null_deviation)
+    assert np.sum(found.ratios > possible) == found.n_possible
+    assert np.sum(found.ratios > clear) == found.n_clear
+
+
+def test_several_backgrounds_are_pooled_for_contrast_ratios():
+    X, Y = laplace(400, 20, [5, 4]), laplace(400, 20, seed=1)
+    parts = [Y[:150], Y[150:] + 3.0]
+    found = report_ranks(X, parts, rng=np.random.default_rng(0))
+    model = ContrastiveICA(random_state=0).fit(X, background=parts)
+    assert found.contrast[1:] == model.scree_[1:]
+    assert found.contrast.chosen == 2
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "cls", "code", "parameter"),
+    [
+        (np.ones((50, 4)), {}, DataError, "constant", "X"),
+        (1e40 * laplace(50, 4), {}, DataError, "range", "X"),
+        (laplace(50, 4), {"n_pcs": 5}, ParameterError, "too-large", "n_pcs"),
+        (laplace(50, 4), {"n_pcs": 1}, DataError, "one-direction", None),
+        (laplace(50, 4), {"cumulant": "magic"}, ParameterError, "unknown-choice", "cumulant"),
+        (laplace(50, 4), {"n_components": 0}, ParameterError, "too-small", "n_components"),
+        (laplace(50, 4), {"memory_limit": 99}, ParameterError, "too-small", "memory_limit"),
+    ],
+)
+def test_a_report_refuses_what_a_fit_refuses(X, options, cls, code, parameter):
+    Y = laplace(50, 4, seed=1)
+    for call in (
+        lambda: report_ranks(X, Y, rng=np.random.default_rng(0), **options),
+        lambda: ContrastiveICA(**options).fit(X, background=Y),
+    ):
+        with raises(cls, code) as told:
+            call()
+        assert told.value.parameter == parameter
+
+
+def test_a_report_warns_of_delicate_data_and_not_of_patterns():
+    X, Y = laplace(300, 4), laplace(300, 4, seed=1)
+    X[:, 2] = 7.0
+    with warns(DelicateDataWarning, "constant-variables") as told:
+        report = report_ranks(X, Y, rng=np.random.default_rng(0))
+    assert len(told) == 1  # a fit would also say that nothing was found
+    assert report.ranks.n_foreground == 0
+
+
+def test_a_report_needs_a_background():
+    with raises(DataError, "no-background", "background"):
+        report_ranks(laplace(50, 4), None, rng=np.random.default_rng(0))

@@ -9,9 +9,10 @@ import numpy as np
 
 from contrica.errors import PackageMissingError
 from contrica.solvers.permutation_null import ContrastScree
+from contrica.solvers.rank_report import RankReport
 from contrica.solvers.ranks import Ranks, Scree
 
-__all__ = ["images", "loadings", "scatter", "scree", "small_multiples"]
+__all__ = ["images", "loadings", "rank_report", "scatter", "scree", "small_multiples"]
 
 # Colours that stay apart for colour-blind readers (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -84,9 +85,12 @@ def _contrast_scree(values: ContrastScree, ax: Any) -> Any:
     order = np.arange(1, values.ratios.size + 1)
     ax.plot(order, values.ratios, ".-", color=COLOURS[1], label="contrast ratio")
     if np.isfinite(values.null_mean):
-        low, high = (values.null_mean + z * values.null_deviation for z in (2, 4))
         ax.axhspan(
-            low, high, color=COLOURS[0], alpha=0.3, lw=0, label="permutation null, 2 to 4 sd"
+            *values.thresholds,
+            color=COLOURS[0],
+            alpha=0.3,
+            lw=0,
+            label="permutation null, 2 to 4 sd",
         )
         ax.axhline(values.null_mean, color=COLOURS[0], ls=":", label="permutation null, mean")
     ax.axvline(values.chosen + 0.5, color=COLOURS[1], ls="--", label=f"l = {values.chosen}")
@@ -96,6 +100,30 @@ def _contrast_scree(values: ContrastScree, ax: Any) -> Any:
     ax.set_ylabel("foreground over background variance")
     ax.legend()
     return ax
+
+
+def rank_report(report: RankReport, figure: Any = None) -> Any:
+    """Eigenvalues and contrast ratios side by side, and by which rule a default fit counts patterns.
+
+    Parameters
+    ----------
+    report : RankReport
+        From `contrica.estimators.report_ranks`.
+    figure : matplotlib Figure, optional
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    if figure is None:
+        figure = new_figure(figsize=(11, 4.5))
+    left, right = figure.subplots(1, 2)
+    scree(report.scree, report.chosen, left).set_title('eigenvalues, for solver "paper"')
+    scree(report.contrast, ax=right).set_title('contrast ratios, for solver "subspace"')
+    r, l = report.ranks  # noqa: E741 - the paper's ℓ
+    counted = f"l = {l}" if report.solver == "subspace" else f"r = {r} and l = {l}"
+    figure.suptitle(f'a default fit uses solver "{report.solver}": {counted} by {report.rule}')
+    return figure
 
 
 def scatter(

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from contrica.datasets import make_four_clusters
-from contrica.errors import FoundFileError, ParameterError
+from contrica.errors import DelicateDataWarning, FoundFileError, ParameterError
+from contrica.estimators import report_ranks
 from contrica.rows import read_table
-from contrica.solvers import report_ranks
+from tests.said import warns
 from tests.test_cli.shell import cause, refused, run, words
 
 
@@ -25,12 +26,16 @@ def test_ranks_prints_eigenvalues_a_choice_and_verdicts(files):
         assert label in said
     assert (files / "s.png").read_bytes().startswith(b"\x89PNG")
     assert re.findall(r"│ +(\d+) │", result.output) == ["1", "2", "3", "4"]
+    assert re.search(r"contrast ratio: l = \d of 5 directions stand out from the permutation", said)
+    assert re.search(r"fit uses by default: r = 3 and l = 2 by significance \(solver joint: ", said)
 
 
 def test_what_is_printed_is_what_the_library_says(files):
     fore, back = (read_table(files / f"{name}.csv").values for name in ("fore", "back"))
-    report = report_ranks(fore, [back], rng=np.random.default_rng(0))
+    with warns(DelicateDataWarning, "singular-covariance") as told:
+        report = report_ranks(fore, back, rng=np.random.default_rng(0))
     said = words(ranks(files))
+    assert str(told[0].message) in said
     assert report.n_features == 5
     r, l = report.chosen  # noqa: E741 - the paper's ℓ
     assert f"r = {r} background and l = {l} foreground patterns in 5 dimensions" in said
@@ -40,6 +45,42 @@ def test_what_is_printed_is_what_the_library_says(files):
     assert [verdict.value in said for verdict in report.verdicts] == [True] * 3
     assert f"{report.scree.foreground[0]:.4g}" in said
     assert f"{report.scree.background[0]:.4g}" in said
+    contrast = report.contrast
+    assert f"contrast ratio: l = {contrast.chosen} of 5 directions" in said
+    possible, clear = contrast.thresholds
+    assert f"{contrast.n_clear} clearly (above {clear:.4g})" in said
+    assert f"{contrast.n_possible} at least possibly (above {possible:.4g})" in said
+    for ratio in contrast.ratios:
+        assert f"│ {ratio:.4g} │" in said
+    assert said.count("│ clearly │") == contrast.n_clear
+    assert f"by {report.rule} (solver {report.solver}: {report.reason})" in said
+
+
+def test_what_fit_would_use_is_what_fit_prints(files, rng):
+    np.save(files / "wide.npy", rng.laplace(size=(400, 20)) * np.r_[5, 4, np.ones(18)])
+    np.save(files / "wide_back.npy", rng.laplace(size=(400, 20)))
+    data = (files / "wide.npy", "--background", files / "wide_back.npy")
+    said, fitted = words(run("ranks", *data)), words(run("fit", *data, "--out", files / "out"))
+    told = re.search(
+        r"fit uses by default: l = 2 by contrast ratio \(solver subspace: (.+)\)$", said
+    )
+    assert f"solver: subspace ({told[1]})" in fitted
+    assert "l = 2 of 20 directions stand out" in fitted
+
+
+def test_how_many_patterns_are_asked_for_matters(files):
+    """Two of three is half of them and enough for a joint fit; two of five is not."""
+    assert "(solver joint: " in words(ranks(files, "--components", 3))
+    assert "(solver subspace: " in words(ranks(files, "--components", 5))
+
+
+def test_a_background_that_does_not_vary_has_no_null(files):
+    np.save(files / "x.npy", np.random.default_rng(0).laplace(size=(50, 3)))
+    np.save(files / "still.npy", np.ones((50, 3)))
+    said = words(run("ranks", files / "x.npy", "--background", files / "still.npy"))
+    assert "significant: not tested, " in said
+    assert "l = 3 of 3 directions stand out; the background does not vary" in said
+    assert "3 variable(s) vary in the foreground but not in the background (x0, x1, x2)" in said
 
 
 def test_ranks_by_significance_are_looked_for_where_a_fit_would_look(files, rng):

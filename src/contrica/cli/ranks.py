@@ -1,9 +1,10 @@
-"""``contrica ranks``: how many patterns there are, in two ways, and whether they are unique."""
+"""``contrica ranks``: how many patterns there are, by three rules, and which of them fit uses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -29,11 +30,12 @@ from contrica.cli.options import (
     n_pcs_of,
 )
 from contrica.cli.printing import rank_selection
-from contrica.cli.reading import read_all
+from contrica.cli.reading import read_all, several
 from contrica.cli.writing import write_figure
 from contrica.errors import ParameterError
+from contrica.estimators import report_ranks
 from contrica.output import output_file
-from contrica.solvers import RankChoice, RankReport, Scree, report_ranks
+from contrica.solvers import ContrastScree, RankReport
 from contrica.validation import generator
 
 _FIGURES = (".png", ".pdf", ".svg")
@@ -42,13 +44,15 @@ _FIGURES = (".png", ".pdf", ".svg")
 def ranks(
     foreground: Foreground,
     background: BackgroundFiles,
+    components: Annotated[int, typer.Option(help="Patterns that fit is asked for.")] = 2,
     n_pcs: Pcs = "auto",
     cumulant: Estimate = "plugin",
     output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Also draw the scree here.")
+        Path | None,
+        typer.Option("--out", "-o", help="Also draw eigenvalues and contrast ratios here."),
     ] = None,
     n_printed: Annotated[
-        int, typer.Option("--eigenvalues", help="Eigenvalues to print.", min=1)
+        int, typer.Option("--eigenvalues", help="Eigenvalues and contrast ratios to print.", min=1)
     ] = 20,
     seed: Seed = 0,
     key: Key = None,
@@ -58,11 +62,13 @@ def ranks(
     memory_limit: MemoryLimit = None,
     overwrite: OverwriteFile = False,
 ) -> None:
-    """Show the eigenvalues of both flattened cumulants, two choices of r and l, and what is unique.
+    """Count patterns by three rules, and say which of them fit uses, and why.
 
-    One choice reads the eigenvalues, as --solver paper does; the other counts the significant patterns
-    of a joint fit, as --solver joint and auto do, in no more dimensions than auto tries. Several
-    backgrounds are pooled for the eigenvalues.
+    The rules are those of the three solvers: paper reads r and l from the eigenvalues of both
+    flattened cumulants; joint counts the significant patterns of a joint fit, which can be searched
+    for in up to 18 dimensions; subspace counts the directions whose contrast ratio stands out from a
+    permutation null. By default fit takes joint or subspace, and so that fit is run here as well.
+    Several backgrounds are pooled for eigenvalues and contrast ratios.
     """
     if output is not None and output.suffix.lower() not in _FIGURES:
         raise ParameterError(
@@ -75,53 +81,62 @@ def ranks(
     with figure_or_none as figure, progress("reading"), connected(scheduler) as shared:
         fore, backs = read_all(foreground, background, key, background_key, header, shared=shared)
         report = report_ranks(
-            fore.values,
-            [data.values for data in backs],
+            fore.named,
+            several(backs),
             rng=generator(seed),
+            n_components=components,
             n_pcs=n_pcs_of(n_pcs),
             cumulant=cumulant,
             memory_limit=memory_limit,
         )
         if figure is not None:
-            write_figure(plots.scree(report.scree, report.chosen).figure, figure)
+            write_figure(plots.rank_report(report), figure)
     _print_report(report, n_printed)
     if output is not None:
         print_line(f"written to {output}", wrap=False)
 
 
 def _print_report(report: RankReport, n_printed: int) -> None:
-    out.print(_eigenvalues(report.scree, n_printed))
-    chosen = report.chosen
-    print_line(
-        f"eigenvalues suggest: r = {chosen.n_background} background and l = {chosen.n_foreground} "
-        f"foreground patterns in {report.n_features} dimensions"
-    )
-    for verdict in report.verdicts:
-        mark = "unique" if verdict else "not guaranteed to be unique"
-        print_line(f"  {mark}: {verdict.value}, needs {verdict.bound}  [{verdict.statement}]")
-    for line in _significant(report.significant, report.n_features):
+    out.print(_table(report, n_printed))
+    for line in (*_eigenvalues(report), *_significant(report), _contrast(report.contrast)):
         print_line(line)
+    print_line(_default(report))
 
 
-def _eigenvalues(values: Scree, n_printed: int) -> Table:
-    table = Table(title="Eigenvalues by magnitude")
-    for heading in ("", "foreground", "background"):
+def _table(report: RankReport, n_printed: int) -> Table:
+    table = Table(title="Eigenvalues by magnitude, and contrast ratios")
+    for heading in ("", "foreground\neigenvalue", "background\neigenvalue", "contrast\nratio"):
         table.add_column(heading, justify="right")
-    behind = np.empty(0) if values.background is None else values.background
-    for i, (one, other) in enumerate(
-        zip(values.foreground[:n_printed], behind, strict=False), start=1
-    ):
-        table.add_row(str(i), f"{one:.4g}", f"{other:.4g}")
+    table.add_column("stands out")
+    columns = (report.scree.foreground, report.scree.background, report.contrast.ratios)
+    shown = [[] if values is None else [f"{value:.4g}" for value in values] for values in columns]
+    rows = zip_longest(*shown, _standing_out(report.contrast), fillvalue="")
+    for i, row in enumerate(islice(rows, n_printed), start=1):
+        table.add_row(str(i), *row)
     return table
 
 
-def _significant(choice: RankChoice | None, n_features: int) -> Iterator[str]:
+def _standing_out(contrast: ContrastScree) -> list[str]:
+    possible = contrast.n_possible - contrast.n_clear
+    return ["clearly"] * contrast.n_clear + ["possibly"] * possible
+
+
+def _eigenvalues(report: RankReport) -> Iterator[str]:
+    """Ranks that eigenvalues suggest, and whether they are unique."""
+    yield (
+        f"eigenvalues suggest: r = {report.chosen.n_background} background and "
+        f"l = {report.chosen.n_foreground} foreground patterns in {report.n_features} dimensions"
+    )
+    for verdict in report.verdicts:
+        mark = "unique" if verdict else "not guaranteed to be unique"
+        yield f"  {mark}: {verdict.value}, needs {verdict.bound}  [{verdict.statement}]"
+
+
+def _significant(report: RankReport) -> Iterator[str]:
     """Ranks by significance, what they leave, and how far they are from being others."""
+    choice = report.significant
     if choice is None:
-        yield (
-            f"significant: not tested, {n_features} dimensions are too many to search for a joint "
-            "fit. Lower --n-pcs."
-        )
+        yield f"significant: not tested, {report.reason}"
         return
     left = ", ".join(f"{share:.2g}" for share in choice.left)
     yield (
@@ -130,3 +145,25 @@ def _significant(choice: RankChoice | None, n_features: int) -> Iterator[str]:
         "foreground first)"
     )
     yield from rank_selection(choice, choice.near_ties)
+
+
+def _contrast(contrast: ContrastScree) -> str:
+    """How many directions stand out, and from what."""
+    found = f"contrast ratio: l = {contrast.chosen} of {contrast.ratios.size} directions stand out"
+    possible, clear = contrast.thresholds
+    if np.isnan(clear):
+        return f"{found}; the background does not vary, so that there is no permutation null"
+    return (
+        f"{found} from the permutation null; {contrast.n_clear} clearly (above {clear:.4g}), "
+        f"{contrast.n_possible} at least possibly (above {possible:.4g})"
+    )
+
+
+def _default(report: RankReport) -> str:
+    """Which of the answers a fit uses, and why."""
+    ranks = f"l = {report.ranks.n_foreground}"
+    if report.solver == "joint":
+        ranks = f"r = {report.ranks.n_background} and {ranks}"
+    return (
+        f"fit uses by default: {ranks} by {report.rule} (solver {report.solver}: {report.reason})"
+    )

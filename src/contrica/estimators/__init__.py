@@ -11,6 +11,7 @@ from contrica.estimators._probabilistic_pca import (
     probabilistic_pca_path,
 )
 from contrica.estimators._proportional import ProportionalContrastiveICA
+from contrica.estimators._rank_report import report_ranks
 from contrica.estimators._transformer import ranking_ratio
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "contrastive_pca_path",
     "probabilistic_pca_path",
     "ranking_ratio",
+    "report_ranks",
 ]

@@ -17,7 +17,7 @@ from contrica.solvers.negentropy import farthest_from_gaussian
 from contrica.solvers.permutation_null import ContrastScree, choose_dimension
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.proportionality import Proportionality, proportionality_test
-from contrica.solvers.rank_report import RankReport, report_ranks
+from contrica.solvers.rank_report import RankReport
 from contrica.solvers.ranks import Ranks, Scree, choose_ranks, scree
 from contrica.solvers.ratio import contrast_ratio, source_ratio
 from contrica.solvers.selection import RankChoice, choose_by_significance
@@ -58,7 +58,6 @@ __all__ = [
     "joint_search",
     "proportional_cica",
     "proportionality_test",
-    "report_ranks",
     "scale_sweep",
     "scree",
     "shared_weights",

@@ -1,17 +1,18 @@
-"""How many patterns there are, in two ways, and whether they are unique: before any fit."""
+"""How many patterns there are by each of three rules, which of them a fit uses, and what is unique."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import warnings
+from typing import NamedTuple
 
 import numpy as np
 
-from contrica.moments.working import Workplace
-from contrica.rows.dataset import Dataset, check_same_variables
-from contrica.solvers.auto import n_row_groups
+from contrica.errors import ContricaWarning
+from contrica.solvers.auto import Choice, choose_solver
 from contrica.solvers.joint import JointProblem
-from contrica.solvers.problem import Problem
+from contrica.solvers.joint_solver import JointTask, joint_ranks
+from contrica.solvers.permutation_null import ContrastScree
+from contrica.solvers.problem import Problem, Request
 from contrica.solvers.ranks import (
     Ranks,
     Scree,
@@ -22,9 +23,13 @@ from contrica.solvers.ranks import (
     scree,
     spm_identifiable,
 )
-from contrica.solvers.selection import RankChoice, choose_by_significance, searchable
+from contrica.solvers.selection import RankChoice, searchable
+from contrica.solvers.subspace_solver import _scree as contrast_scree
 
-__all__ = ["RankReport", "report_ranks"]
+__all__ = ["RankReport"]
+
+# What "joint" and "subspace", between which a default fit chooses, count patterns by.
+RULES = {"joint": "significance", "subspace": "contrast ratio"}
 
 
 class RankReport(NamedTuple):
@@ -35,12 +40,19 @@ class RankReport(NamedTuple):
     scree : Scree
         Eigenvalues of both flattened cumulants, the backgrounds pooled.
     chosen : Ranks
-        What they suggest.
+        What they suggest; solver "paper" uses it.
     significant : RankChoice or None
-        Ranks by which patterns of a joint fit are significant; ``None`` where the dimensions are too many
-        to search for one.
+        Ranks by which patterns of a joint fit are significant; solver "joint" uses them. ``None`` where a
+        joint fit cannot be searched for: too many dimensions, or a fourth cumulant that is zero.
+    contrast : ContrastScree
+        Contrast ratios of all directions, and how many stand out from a permutation null; solver
+        "subspace" uses it.
+    solver, reason : str
+        The solver that a fit takes by default, "joint" or "subspace", and why.
+    ranks : Ranks
+        r and ℓ of that fit.
     verdicts : tuple of Verdict
-        Whether the chosen ranks are identifiable, by several statements.
+        Whether the ranks that the eigenvalues suggest are identifiable, by several statements.
     n_features : int
         Dimensions that the cumulants were taken in.
     """
@@ -48,80 +60,72 @@ class RankReport(NamedTuple):
     scree: Scree
     chosen: Ranks
     significant: RankChoice | None
+    contrast: ContrastScree
+    solver: str
+    reason: str
+    ranks: Ranks
     verdicts: tuple[Verdict, ...]
     n_features: int
 
+    @property
+    def rule(self) -> str:
+        """By which of the answers a default fit counts: "significance" or "contrast ratio"."""
+        return RULES[self.solver]
 
-def report_ranks(
-    X: Any,
-    backgrounds: Sequence[Any],
-    *,
-    rng: np.random.Generator,
-    n_pcs: int | str | None = "auto",
-    cumulant: Any = "plugin",
-    memory_limit: Any = None,
-) -> RankReport:
-    """R and ℓ of a foreground and its backgrounds, by eigenvalues and by significance.
+    @classmethod
+    def of(cls, problem: Problem, request: Request, *, rng: np.random.Generator) -> RankReport:
+        """Count the patterns of a problem.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Foreground, in any container that `ContrastiveICA` takes.
-    backgrounds : sequence of such
-    rng : numpy.random.Generator
-        Source of the random starts.
-    n_pcs, cumulant, memory_limit
-        As of `contrica.ContrastiveICA`.
+        Parameters
+        ----------
+        problem : Problem
+            With a background.
+        request : Request
+            What the fit would be asked for.
+        rng : numpy.random.Generator
+            Source of the random starts.
 
-    Returns
-    -------
-    RankReport
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from contrica.datasets import make_synthetic
-    >>> data = make_synthetic(6, random_state=0)
-    >>> report = report_ranks(data.foreground, [data.background], rng=np.random.default_rng(0))
-    >>> report.significant.n_background, report.significant.n_foreground
-    (6, 5)
-    """
-    names = (
-        ["background"]
-        if len(backgrounds) == 1
-        else [f"background[{i}]" for i in range(len(backgrounds))]
-    )
-    datasets = [
-        Dataset(data, name) for data, name in zip((X, *backgrounds), ("X", *names), strict=True)
-    ]
-    check_same_variables(datasets)
-    for part in datasets:
-        part.read()
-    workplace = Workplace(n_pcs, None, cumulant, memory_limit, None, "float64")
-    basis = workplace.axes(datasets)
-    dimensions = datasets[0].n_features if basis is None else basis.shape[1]
-    taken = workplace.take(
-        datasets,
-        basis,
-        storage="auto",
-        n_groups=[n_row_groups("auto", len(part), dimensions) for part in datasets],
-    )
-    fore, *backs = taken.cumulants
-    problem = Problem(fore, tuple(backs), tuple(taken.rows), tuple(taken.grouped))
-    chosen = choose_ranks(fore, problem.back)
-    p = problem.n_features
-    verdicts = (
-        spm_identifiable(chosen.n_background, p),
-        algorithm_identifiable(*chosen, p),
-        joint_identifiable(*chosen, p),
-    )
-    significant = _by_significance(problem, chosen, rng)
-    return RankReport(scree(fore, problem.back), chosen, significant, verdicts, p)
+        Returns
+        -------
+        RankReport
+        """
+        chosen, p = choose_ranks(problem.fore, problem.back), problem.n_features
+        with warnings.catch_warnings():
+            # of patterns, which are not reported
+            warnings.simplefilter("ignore", ContricaWarning)
+            # the fit itself, so that what is said of it holds
+            fit = choose_solver(problem, request, rng=rng)
+        return cls(
+            scree=scree(problem.fore, problem.back),
+            chosen=chosen,
+            significant=_by_significance(problem, request, fit, rng),
+            contrast=_by_contrast(problem, request, fit),
+            solver=fit.solver,
+            reason=fit.reason,
+            ranks=fit.separation.ranks,
+            verdicts=(
+                spm_identifiable(chosen.n_background, p),
+                algorithm_identifiable(*chosen, p),
+                joint_identifiable(*chosen, p),
+            ),
+            n_features=p,
+        )
 
 
-def _by_significance(problem: Problem, start: Ranks, rng: np.random.Generator) -> RankChoice | None:
-    if not searchable(problem.n_features, n_datasets=len(problem.rows)):
+def _by_significance(
+    problem: Problem, request: Request, fit: Choice, rng: np.random.Generator
+) -> RankChoice | None:
+    """As the fit counted, or, where it did not try because of few rows, as "joint" would."""
+    if fit.separation.rank_choice is not None:
+        return fit.separation.rank_choice
+    if not searchable(problem.n_features, n_datasets=len(problem.datasets)):
         return None
-    whitened = JointProblem.of(*problem.datasets)
-    groups = problem.row_groups(whitened.whiten)
-    return choose_by_significance(whitened, groups, start, rng=rng)
+    if min(part.fourth.squared_norm() for part in problem.datasets) == 0:
+        return None
+    task = JointTask.of(problem, JointProblem.of(*problem.datasets))
+    return joint_ranks(task, request, rng=rng).choice if task.n_dimensions > 1 else None
+
+
+def _by_contrast(problem: Problem, request: Request, fit: Choice) -> ContrastScree:
+    found = fit.separation.scree
+    return found if isinstance(found, ContrastScree) else contrast_scree(problem, request)
