@@ -24,7 +24,7 @@ from contrica.solvers.ranks import (
     spm_identifiable,
 )
 from contrica.solvers.selection import RankChoice, searchable
-from contrica.solvers.subspace_solver import _scree as contrast_scree
+from contrica.solvers.subspace_solver import contrast_scree
 
 __all__ = ["RankReport"]
 

@@ -14,7 +14,7 @@ from contrica.solvers.ranks import Ranks
 from contrica.solvers.subspace import subspace_ica
 from contrica.validation import check_count
 
-__all__ = ["check_dimension", "solve_subspace"]
+__all__ = ["check_dimension", "contrast_scree", "solve_subspace"]
 
 logger = logging.getLogger("contrica")
 
@@ -35,7 +35,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
     Separation
     """
     logger.info("contrast subspace")
-    scree = _scree(problem, request)
+    scree = contrast_scree(problem, request)
     fore, p = problem.fore, problem.n_features
     wanted = min(request.n_components or 1, p)
     if request.n_foreground is not None:
@@ -68,7 +68,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
     )
 
 
-def _scree(problem: Problem, request: Request) -> ContrastScree:
+def contrast_scree(problem: Problem, request: Request) -> ContrastScree:
     """Contrast ratios of all directions, and how many are asked for or stand out."""
     p = problem.n_features
     if request.n_foreground is not None:
