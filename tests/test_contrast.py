@@ -1,9 +1,12 @@
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from contrica import ContrastiveICA, ProportionalContrastiveICA
 from contrica.datasets import make_four_clusters, make_synthetic
 from contrica.errors import DataError, IdentifiabilityWarning, ParameterError, PatternWarning
 from contrica.experiments._pairs import contrast_by
@@ -397,3 +400,20 @@ def test_algorithm_2_finds_the_salient_plane_of_the_four_clusters():
         found = cica(fore, back, 3, 2, rng=np.random.default_rng(0), deflation="least_squares")
         similarity.append(pattern_similarity(found.foreground.vectors, data.B))
     assert np.median(similarity) > 0.95
+
+
+@pytest.mark.parametrize("solver", ["paper", "proportional"])
+def test_a_residual_above_one_is_told(solver):
+    data = make_synthetic(6, n_samples=4000, random_state=0)
+    model = ProportionalContrastiveICA(2, background_scale=3.0, n_foreground=3)
+    if solver == "paper":
+        data = make_synthetic(4, n_samples=200, random_state=2)
+        model = ContrastiveICA(2, solver="paper", n_background=5, n_foreground=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        with pytest.warns(PatternWarning) as said:
+            model.fit(data.foreground, background=data.background)
+    assert model.residual_ > 1
+    told = [each.message for each in said if each.message.code == "residual"]
+    assert len(told) == 1
+    assert f"residual_ = {model.residual_:.3g}" in str(told[0])

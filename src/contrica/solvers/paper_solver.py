@@ -56,16 +56,7 @@ def solve_paper(problem: Problem, request: Request, *, rng: np.random.Generator)
         tol=request.tol,
         **request.step_limit,
     )
-    if found.residual > 1:
-        warn(
-            PatternWarning(
-                "residual",
-                "after subtracting the background the residual is larger than the foreground's fourth "
-                f"cumulant (residual_ = {found.residual:.3g}): the background's weights are too large",
-                remedy="Do not trust this fit; lower `n_background`, or use `deflation=least_squares`.",
-                parameter="n_background",
-            )
-        )
+    _warn_of_residual(found.residual)
     return separation_of(found, ranks.found, dense_scree(problem.fore, problem.back))
 
 
@@ -142,6 +133,7 @@ def solve_proportional(
         tol=request.tol,
         **request.step_limit,
     )
+    _warn_of_residual(found.residual)
     step1 = found.estimated
     background = nothing(problem.n_features) if step1 is None else step1.background
     return ProportionalSeparation(
@@ -219,6 +211,21 @@ def sought_by_scree(problem: Problem, request: Request) -> SoughtRanks:
     room = n_packed(problem.n_features) - found.n_background
     count = max(min(request.n_components or problem.n_features, room), 1)
     return SoughtRanks(found, found._replace(n_foreground=count))
+
+
+def _warn_of_residual(residual: float) -> None:
+    """Say so where the subtraction of the background has added more than it removed."""
+    if residual > 1:
+        warn(
+            PatternWarning(
+                "residual",
+                "after subtracting the background the residual is larger than the foreground's fourth "
+                f"cumulant (residual_ = {residual:.3g}): the background's weights are too large",
+                remedy="Do not trust this fit; lower `n_background` or `background_scale`, or use "
+                "`deflation=least_squares`.",
+                parameter="n_background",
+            )
+        )
 
 
 def _warn_slow(problem: Problem) -> None:
