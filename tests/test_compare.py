@@ -158,12 +158,21 @@ def test_a_generator_seeds_all_methods_alike(data):
 def test_one_method_failing_does_not_lose_the_others(data, monkeypatch):
     class Broken:
         def fit(self, X, background):
-            raise np.linalg.LinAlgError("did not converge")
+            try:
+                raise AttributeError("first")
+            except AttributeError as first:
+                try:
+                    raise ValueError("second") from first
+                except ValueError:
+                    raise np.linalg.LinAlgError("did not converge") from first
 
     monkeypatch.setitem(METHODS, "pca", METHODS["pca"]._replace(build=lambda *_: Broken()))
     found = compare_methods(data.foreground, data.background, labels=data.labels, methods=QUICK)
     assert isinstance(found["pca"].error, np.linalg.LinAlgError)
-    assert found["pca"].error.__traceback__ is None  # it would keep the data
+    last = found["pca"].error
+    chain = (last, last.__cause__, last.__context__, last.__context__.__cause__)
+    assert [str(each) for each in chain[2:]] == ["second", str(chain[1])]
+    assert [each.__traceback__ for each in chain] == [None] * 4  # they would keep the data
     assert found["pca"].scores is None
     assert "failed" in found["pca"].title
     assert found["cpca"].error is None

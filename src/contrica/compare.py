@@ -318,7 +318,7 @@ def compare_methods(
     if len(errors) == len(results):
         _raise(errors[0])
     for error in errors:
-        error.__traceback__ = None  # its frames have the data
+        forget_frames(error)
     return Comparison(
         tuple(results),
         groups,
@@ -362,6 +362,24 @@ def _run(
         _by_text(w.message for w in caught),
         error,
     )
+
+
+def forget_frames(error: BaseException) -> None:
+    """Drop the tracebacks of an error and of all that led to it: their frames hold the data.
+
+    Parameters
+    ----------
+    error : BaseException
+        It is changed.
+    """
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            waiting += [each.__cause__, each.__context__]
 
 
 def _text(failure: Exception) -> str:
