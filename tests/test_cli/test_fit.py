@@ -365,5 +365,5 @@ def test_a_foreground_is_called_the_foreground(files):
 
 def test_a_limit_that_is_none_is_refused(files):
     answer = fit(files, "--memory-limit", "much")
-    assert isinstance(cause(answer), ValueError)
-    assert "much" in words(answer)
+    said = refused(answer, ParameterError, "unknown-size", "memory_limit")
+    assert "--memory-limit much is not known" in said

@@ -77,10 +77,10 @@ def test_missing_values_in_files_read_by_block_are_named(fitted):
     np.save(fore, rows)
     answer = run("fit", fore, "--background", back, "--out", fitted / "o")
     said = refused(answer, DataError, "not-finite", "X")
-    assert "the foreground contains NaN or infinity, in 1 variable(s)" in said
+    assert f"error: {fore} contains NaN or infinity, in 1 variable(s)" in said
     assert "is column 2" in said
     said = refused(run("ranks", fore, "--background", back), DataError, "not-finite", "X")
-    assert "the foreground contains NaN" in said
+    assert f"error: {fore} contains NaN" in said
     call = ("transform", fitted / "out" / "model.npz", fore, "--out", fitted / "o.csv")
     assert "row 8 has no scores: it contains NaN" in refused(run(*call), DataError, "not-finite")
     assert not (fitted / "o.csv").exists()

@@ -79,7 +79,7 @@ def compare(
             remedy="Drop it, or the files and keys.",
             parameter="demo",
         )
-    chosen = None if methods is None else [name.strip().lower() for name in methods.split(",")]
+    chosen = None if methods is None else methods.lower().replace(",", " ").split()
     folder_or_none = nullcontext() if output is None else output_folder(output, overwrite=overwrite)
     with folder_or_none as folder, progress("reading"):
         keys = (key, background_key)

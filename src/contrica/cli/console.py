@@ -45,6 +45,11 @@ OPTIONS = {
     "memory_limit": "--memory-limit",
     "device": "--device",
     "overwrite": "--overwrite",
+    "key": "--key",
+    "background_key": "--background-key",
+    "labels": "--labels",
+    "data": "--data",
+    "experiment": "experiment",
     "X": "the foreground",
 }
 

@@ -25,11 +25,12 @@ from contrica.cli.options import (
     n_pcs_of,
 )
 from contrica.cli.printing import print_fit
-from contrica.cli.reading import counts, read_all, several
+from contrica.cli.reading import called_by_file, counts, read_all, several
 from contrica.cli.writing import write_fit
 from contrica.errors import ParameterError
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
 from contrica.output import output_folder
+from contrica.rows.memory import memory_budget
 from contrica.solvers.deflation import DEFLATIONS
 
 logger = logging.getLogger("contrica")
@@ -90,6 +91,7 @@ def fit(
     read block by block and may be larger than the memory.
     """
     _check_together(proportional, background_scale, solver)
+    memory_budget(memory_limit)  # files may take long to read
     options: dict[str, Any] = {
         "n_background": n_background,
         "n_foreground": n_foreground,
@@ -112,7 +114,8 @@ def fit(
         connected(scheduler) as shared,
     ):
         fore, backs = read_all(foreground, background, key, background_key, header, shared=shared)
-        model.fit(fore.named, background=several(backs))
+        with called_by_file(foreground, background):
+            model.fit(fore.named, background=several(backs))
         logger.info("writing")
         notes = write_fit(folder, model, fore, backs)
     print_line(counts(fore, backs))

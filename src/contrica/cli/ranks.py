@@ -30,11 +30,12 @@ from contrica.cli.options import (
     n_pcs_of,
 )
 from contrica.cli.printing import rank_selection
-from contrica.cli.reading import read_all, several
+from contrica.cli.reading import called_by_file, read_all, several
 from contrica.cli.writing import write_figure
 from contrica.errors import ParameterError
 from contrica.estimators import report_ranks
 from contrica.output import output_file
+from contrica.rows.memory import memory_budget
 from contrica.solvers import ContrastScree, RankReport
 from contrica.validation import generator
 
@@ -77,18 +78,20 @@ def ranks(
             remedy="Let its name end in .png, .pdf or .svg.",
             parameter="output",
         )
+    memory_budget(memory_limit)  # files may take long to read
     figure_or_none = nullcontext() if output is None else output_file(output, overwrite=overwrite)
     with figure_or_none as figure, progress("reading"), connected(scheduler) as shared:
         fore, backs = read_all(foreground, background, key, background_key, header, shared=shared)
-        report = report_ranks(
-            fore.named,
-            several(backs),
-            rng=generator(seed),
-            n_components=components,
-            n_pcs=n_pcs_of(n_pcs),
-            cumulant=cumulant,
-            memory_limit=memory_limit,
-        )
+        with called_by_file(foreground, background):
+            report = report_ranks(
+                fore.named,
+                several(backs),
+                rng=generator(seed),
+                n_components=components,
+                n_pcs=n_pcs_of(n_pcs),
+                cumulant=cumulant,
+                memory_limit=memory_limit,
+            )
         if figure is not None:
             write_figure(plots.rank_report(report), figure)
     _print_report(report, n_printed)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from contrica.errors import DataError, ParameterError
+from contrica.errors import ContricaError, DataError, ParameterError
 from contrica.rows import Rows, as_rows, open_dask, open_rows
 from contrica.validation import check_same_features
 
-__all__ = ["Data", "counts", "read", "read_all", "several"]
+__all__ = ["Data", "called_by_file", "counts", "read", "read_all", "several"]
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,8 @@ def read_all(
         )
     fore, backs = read(foreground, key, header, shared=shared), []
     for path, own in zip(backgrounds, keys, strict=True):
-        back = read(path, own, header, shared=shared)
+        with _other_words("`key", "`background_key"):
+            back = read(path, own, header, shared=shared)
         if header is None and foreground != path:
             _check_first_lines(foreground, fore, path, back)
         check_same_features(
@@ -155,6 +158,44 @@ def read_all(
         )
         backs.append(back)
     return fore, backs
+
+
+@contextmanager
+def called_by_file(foreground: str, backgrounds: Sequence[str]) -> Iterator[None]:
+    """Let errors about the numbers in a dataset say which file they are in.
+
+    Parameters
+    ----------
+    foreground : str
+        Path.
+    backgrounds : sequence of str
+        Paths.
+    """
+    names = ["background"]
+    if len(backgrounds) > 1:
+        names = [f"background[{i}]" for i in range(len(backgrounds))]
+    files = {"X": foreground, **dict(zip(names, backgrounds, strict=True))}
+    try:
+        yield
+    except DataError as error:
+        if error.code == "not-finite" and error.parameter in files:
+            file = files[error.parameter].replace("`", "'")
+            error.got = re.sub(
+                rf"^`?{re.escape(error.parameter)}`?(?= )", lambda _: file, error.got
+            )
+        raise
+
+
+@contextmanager
+def _other_words(old: str, new: str) -> Iterator[None]:
+    """Let errors of ours say something in other words."""
+    try:
+        yield
+    except ContricaError as error:
+        error.got, error.needed, error.remedy = (
+            text.replace(old, new) for text in (error.got, error.needed, error.remedy)
+        )
+        raise
 
 
 def _check_first_lines(foreground: str, fore: Data, background: str, back: Data) -> None:

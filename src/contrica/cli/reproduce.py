@@ -12,7 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from contrica.cli.console import err, out, print_line, say
+from contrica.cli.console import err, out, print_line, say, told
 from contrica.cli.options import Folder
 from contrica.experiments import EXPERIMENTS
 from contrica.experiments import reproduce as run_experiments
@@ -64,7 +64,9 @@ def reproduce(
     out.print(_table(results))
     for result in results:
         if result.missing:
-            say("[bold yellow]not run:[/]", f"{result.name}: {result.missing}")
+            say(
+                "[bold yellow]not run:[/]", f"{result.name}: {told(result.error or result.missing)}"
+            )
     print_line(f"written to {output / 'reproduction.md'}", wrap=False)
     if any(result.broken for result in results):
         raise typer.Exit(2)

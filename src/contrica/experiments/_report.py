@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,8 @@ class Result:
         Says what the result depends on: mode, version, source text and data folder.
     n_jobs : int
         Processes.
+    error : Exception or None
+        What ``missing`` says, as it was raised; it is not written to files.
     """
 
     name: str
@@ -123,10 +125,13 @@ class Result:
     broken: bool = False
     key: str = ""
     n_jobs: int = 1
+    error: Exception | None = None
 
     def to_json(self) -> str:
         """As text, exact: floats are written as they read back."""
-        return json.dumps(asdict(self), indent=1, default=_plain, ensure_ascii=False)
+        fields = asdict(replace(self, error=None))
+        del fields["error"]
+        return json.dumps(fields, indent=1, default=_plain, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Result:

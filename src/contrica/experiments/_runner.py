@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrica._version import __version__
+from contrica.compare import forget_frames
 from contrica.datasets import data_folder
 from contrica.errors import (
     DelicateDataWarning,
@@ -222,10 +223,12 @@ def reproduce(
         except (ImportError, OSError, ValueError) as error:
             if not whole:
                 raise
+            forget_frames(error)
             failed[name] = Result(
                 *(name, experiment.title, quick, __version__, 0.0),
                 missing=str(error),
                 broken=not isinstance(error, FileMissingError),
+                error=error,
             )
             if progress is not None:
                 progress(name, "could not be run", 1, 1)

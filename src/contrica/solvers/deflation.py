@@ -136,7 +136,7 @@ def check_deflation_budget(deflation: str, n_features: int, budget: int) -> None
         check_memory(
             packed_bytes(n_features),
             budget,
-            f'deflation="{deflation}", which writes the fourth cumulant of {n_features} variables out,',
+            f"`deflation={deflation}`, which writes the fourth cumulant of {n_features} variables out,",
             "Use `deflation=thin`, lower `n_pcs`, or raise `memory_limit`.",
         )
 
