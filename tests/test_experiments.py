@@ -615,7 +615,7 @@ def test_reproduce_in_the_shell(counted, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["magic"], "is not known. Choose one of 'all', 'four-clusters'"),
+        (["magic"], "error: experiment magic is not known. Choose one of 'all', 'four-clusters'"),
         (["mouse-protein", "--data", "/nowhere"], "/nowhere does not exist"),
         (["all", "--data", "/nowhere"], "/nowhere does not exist"),
         (["transplant", "--data", "/nowhere"], "/nowhere does not exist"),

@@ -373,11 +373,11 @@ def forget_frames(error: BaseException) -> None:
         It is changed.
     """
     waiting: list[BaseException | None] = [error]
-    seen: set[int] = set()
+    done: set[int] = set()
     while waiting:
         each = waiting.pop()
-        if each is not None and id(each) not in seen:
-            seen.add(id(each))
+        if each is not None and id(each) not in done:
+            done.add(id(each))
             each.__traceback__ = None
             waiting += [each.__cause__, each.__context__]
 

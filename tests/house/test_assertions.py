@@ -7,8 +7,8 @@ import pytest
 
 TESTS = Path(__file__).parent.parent
 FILES = sorted(TESTS.rglob("test_*.py"))
-# Whatever is called so asserts: numpy's, pytest's, ours, or a check of scikit-learn's.
-ASSERTING = ("assert", "check", "raises", "warns")
+# Whatever is called so asserts: numpy's, pytest's or ours.
+ASSERTING = ("assert", "raises", "warns")
 # Functions that say whether something holds, and do nothing where it does not.
 TELLING = {"all", "allclose", "any", "array_equal", "exists", "is_file", "isclose", "isfinite"}
 
@@ -31,11 +31,22 @@ def is_thrown_away(node):
     )
 
 
+def is_check_of_scikit_learn(test, node):
+    """Whether this calls the parameter ``check`` that ``parametrize_with_checks`` sets."""
+    given = any(
+        isinstance(each, ast.Call) and name_of(each) == "parametrize_with_checks"
+        for each in test.decorator_list
+    )
+    return given and isinstance(node, ast.Call) and getattr(node.func, "id", "") == "check"
+
+
 def without_assertion(tree):
     """Names of the test functions of a file that assert nothing."""
     for node in ast.walk(tree):
         is_test = isinstance(node, ast.FunctionDef) and node.name.startswith("test")
-        if is_test and not any(is_assertion(inner) for inner in ast.walk(node)):
+        if is_test and not any(
+            is_assertion(inner) or is_check_of_scikit_learn(node, inner) for inner in ast.walk(node)
+        ):
             yield node.name
 
 
@@ -52,7 +63,8 @@ def test_every_test_asserts_something(path):
         ("assert x == 1", False),
         ("assert_same(x, y)", False),
         ("with pytest.raises(ValueError): f()", False),
-        ("check(estimator)", False),
+        ("check(estimator)", True),
+        ("check_count('n', 3)", True),
         ("f(x)", True),
         ("np.allclose(x, y)", True),
         ("assert True", True),
@@ -62,3 +74,9 @@ def test_what_asserts_nothing_is_found(line, found):
     tree = ast.parse(f"def test_it():\n    {line}")
     assert bool(list(without_assertion(tree))) == found
     assert any(is_thrown_away(node) for node in ast.walk(tree)) == ("allclose" in line)
+
+
+@pytest.mark.parametrize(("call", "found"), [("check(estimator)", False), ("checked(x)", True)])
+def test_the_checks_of_scikit_learn_assert(call, found):
+    head = "@parametrize_with_checks([Estimator()])\ndef test_it(estimator, check):"
+    assert bool(list(without_assertion(ast.parse(f"{head}\n    {call}")))) == found

@@ -182,7 +182,8 @@ def test_every_parameter_that_an_option_sets_has_its_name():
 def test_a_memory_limit_is_refused_before_files_are_read(here):
     for command, more in (("fit", NEW), ("ranks", ())):
         call = (command, "none.csv", "--background", "none.csv", *more, "--memory-limit", "much")
-        refused(run(*call), ParameterError, "unknown-size", "memory_limit")
+        said = refused(run(*call), ParameterError, "unknown-size", "memory_limit")
+        assert "--memory-limit much is not known" in said
 
 
 def test_memory_that_a_deflation_would_take_is_said_with_its_option():
