@@ -255,8 +255,10 @@ def test_bad_data_are_an_error_not_a_table_of_failures(data):
     holed[0, 0] = np.nan
     with pytest.raises(DataError, match="NaN"):
         compare_methods(holed, data.background)
-    with raises(FeaturesError, "width", "background"):
+    with raises(FeaturesError, "width", "background") as said:
         compare_methods(data.foreground, data.background[:, :63])
+    assert "63" in str(said.value)
+    assert "64" in str(said.value)
     with raises(DataError, "no-background", "background"):
         compare_methods(data.foreground, None)
 
@@ -470,7 +472,12 @@ def test_an_existing_folder_is_refused_without_overwrite(files):
     refused = run(*call, "--methods", "pca")
     assert refused.exit_code == 2
     assert "exists already" in said(refused)
+    (files / "out" / "notes.txt").write_text("mine")
+    assert run(*call, "--methods", "pca,cpca", "--overwrite").exit_code == 0
+    assert (files / "out" / "patterns_cpca.csv").exists()
     assert run(*call, "--methods", "pca", "--overwrite").exit_code == 0
+    ours = ["comparison.csv", "comparison.png", "patterns_pca.csv"]
+    assert sorted(os.listdir(files / "out")) == sorted(["notes.txt", *ours])
 
 
 def labels_file(text, name="l.csv"):

@@ -134,6 +134,22 @@ def test_finished_experiments_are_not_run_again(counted, tmp_path):
     assert counted == [*names, "four-clusters"]
 
 
+def test_files_of_an_earlier_run_do_not_stay_beside_those_of_another(tmp_path, monkeypatch):
+    names = iter(["old.csv", "new.csv"])
+
+    def written(run):
+        run.table(next(names), ("a",), [(1,)])
+        return [Row("q", [1.0])]
+
+    monkeypatch.setattr(synthetic, "run", written)
+    folder = tmp_path / "synthetic"
+    reproduce("synthetic", tmp_path)
+    (folder / "notes.txt").write_text("mine")
+    reproduce("synthetic", tmp_path, overwrite=True)
+    found = sorted(path.name for path in folder.iterdir())
+    assert found == ["new.csv", "notes.txt", "result.json"]
+
+
 def test_results_of_another_mode_are_neither_taken_nor_replaced(counted, tmp_path):
     reproduce(["four-clusters", "synthetic"], tmp_path)
     with raises(FoundFileError, "other-result", "overwrite") as said:

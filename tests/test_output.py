@@ -42,6 +42,12 @@ def test_folders_are_refused_or_replaced_file_by_file(tmp_path):
     assert (out / "a").read_text() == "2"
     assert (out / "mine").read_text() == "kept"
     assert [path.name for path in out.parent.iterdir()] == ["out"]
+    for name in ("b", "c_1", "c_2"):
+        (out / name).write_text("of an earlier run")
+    with output_folder(out, overwrite=True, ours=("a", "b", "c_*", "d")) as folder:
+        (folder / "c_2").write_text("3")
+    assert sorted(path.name for path in out.iterdir()) == ["c_2", "mine"]
+    assert (out / "c_2").read_text() == "3"
     with raises(FoundFileError, "is-a-file"), output_folder(out / "mine"):
         pass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -50,7 +50,9 @@ def output_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def output_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+def output_folder(
+    path: str | Path, *, overwrite: bool = False, ours: Iterable[str] = ()
+) -> Iterator[Path]:
     """A temporary folder that becomes ``path`` only when the block ends without an error.
 
     Parameters
@@ -58,7 +60,10 @@ def output_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
     path : path
     overwrite : bool
         Whether a folder of that name may be written to: files that were written anew replace those of
-        the same name, and others stay. Otherwise it is refused.
+        the same name, and others stay, but for ``ours``. Otherwise it is refused.
+    ours : iterable of str
+        Names of files that an earlier run may have written, ``*`` for anything: those that are not
+        written anew are removed, so that the folder never mixes two runs.
 
     Yields
     ------
@@ -76,8 +81,12 @@ def output_folder(path: str | Path, *, overwrite: bool = False) -> Iterator[Path
     try:
         yield temporary
         if path.exists():
-            for file in temporary.iterdir():
-                os.replace(file, path / file.name)
+            written = {file.name for file in temporary.iterdir()}
+            for name in written:
+                os.replace(temporary / name, path / name)
+            for file in [file for name in ours for file in path.glob(name)]:
+                if file.name not in written:
+                    file.unlink(missing_ok=True)
         else:
             temporary.chmod(0o755)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from contrica import plots
 from contrica.cli.console import WARNING, out, print_line, progress, say, told
 from contrica.cli.options import BackgroundKey, Header, Key, Overwrite, n_pcs_of
 from contrica.cli.reading import Data, counts, read_all
-from contrica.cli.writing import write_figure, write_patterns, write_table
+from contrica.cli.writing import FILES, write_figure, write_patterns, write_table
 from contrica.compare import METHODS, Comparison, compare_methods
 from contrica.datasets import load_digits_on_photos
 from contrica.errors import ParameterError
@@ -80,7 +80,9 @@ def compare(
             parameter="demo",
         )
     chosen = None if methods is None else methods.lower().replace(",", " ").split()
-    folder_or_none = nullcontext() if output is None else output_folder(output, overwrite=overwrite)
+    folder_or_none = (
+        nullcontext() if output is None else output_folder(output, overwrite=overwrite, ours=FILES)
+    )
     with folder_or_none as folder, progress("reading"):
         keys = (key, background_key)
         fore, back, groups = (

@@ -13,7 +13,7 @@ from contrica.cli.console import print_line, progress
 from contrica.cli.options import Folder, Overwrite, Seed
 from contrica.cli.printing import print_fit
 from contrica.cli.reading import Data
-from contrica.cli.writing import write_figure, write_fit
+from contrica.cli.writing import FILES, write_figure, write_fit
 from contrica.datasets import load_digits_on_photos
 from contrica.estimators import ContrastiveICA, ranking_ratio
 from contrica.metrics import pattern_cosines
@@ -27,7 +27,7 @@ def demo(
 ) -> None:
     """Find handwritten digits on photographs, from data that come with scikit-learn."""
     with (
-        output_folder(output, overwrite=overwrite) as folder,
+        output_folder(output, overwrite=overwrite, ours=FILES) as folder,
         progress("loading digits and photographs"),
     ):
         data = load_digits_on_photos()

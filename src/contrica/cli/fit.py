@@ -26,7 +26,7 @@ from contrica.cli.options import (
 )
 from contrica.cli.printing import print_fit
 from contrica.cli.reading import called_by_file, counts, read_all, several
-from contrica.cli.writing import write_fit
+from contrica.cli.writing import FILES, write_fit
 from contrica.errors import ParameterError
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
 from contrica.output import output_folder
@@ -109,7 +109,7 @@ def fit(
     else:
         model = ContrastiveICA(components, solver=solver, **options)
     with (
-        output_folder(output, overwrite=overwrite) as folder,
+        output_folder(output, overwrite=overwrite, ours=FILES) as folder,
         progress("reading"),
         connected(scheduler) as shared,
     ):

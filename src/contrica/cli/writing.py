@@ -16,7 +16,13 @@ from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
 from contrica.models import save
 from contrica.solvers.ranks import Ranks
 
-__all__ = ["write_blocks", "write_figure", "write_fit", "write_patterns", "write_table"]
+__all__ = ["FILES", "write_blocks", "write_figure", "write_fit", "write_patterns", "write_table"]
+
+# Whatever fit, demo and compare may write to their folder.
+FILES = (
+    *("model.npz", "patterns.csv", "scores.csv", "scree.png", "scatter.png", "patterns.png"),
+    *("comparison.csv", "comparison.png", "patterns_*.csv"),
+)
 
 
 def write_table(

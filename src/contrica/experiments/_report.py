@@ -110,6 +110,8 @@ class Result:
         Says what the result depends on: mode, version, source text and data folder.
     n_jobs : int
         Processes.
+    files : list of str
+        Names of the other files in its folder.
     error : Exception or None
         What ``missing`` says, as it was raised; it is not written to files.
     """
@@ -125,6 +127,7 @@ class Result:
     broken: bool = False
     key: str = ""
     n_jobs: int = 1
+    files: list[str] = field(default_factory=list)
     error: Exception | None = None
 
     def to_json(self) -> str:

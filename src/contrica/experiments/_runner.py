@@ -292,18 +292,27 @@ def _run(
     function = getattr(
         import_module(f"contrica.experiments.{experiment.module}"), experiment.function
     )
-    with output_folder(folder, overwrite=True) as temporary, warnings.catch_warnings():
+    earlier = _result_in(folder)
+    ours = [] if earlier is None else earlier.files
+    with (
+        output_folder(folder, overwrite=True, ours=ours) as temporary,
+        warnings.catch_warnings(),
+    ):
         # what the library warns of in a single fit is part of the experiment
         for category in (DelicateDataWarning, IdentifiabilityWarning, PatternWarning):
             warnings.simplefilter("ignore", category)
         run = Run(temporary, quick, None if data is None else Path(data), n_jobs, report)
         rows: list[Row] = function(run)
+        files = sorted(file.name for file in temporary.iterdir())
         # from here on, until its files are in place, the experiment is not finished
         (folder / "result.json").unlink(missing_ok=True)
     seconds = time.perf_counter() - start
     name, title = experiment.name, experiment.title
     result = Result(
-        *(name, title, quick, __version__, seconds, rows, run.source), key=key, n_jobs=n_jobs
+        *(name, title, quick, __version__, seconds, rows, run.source),
+        key=key,
+        n_jobs=n_jobs,
+        files=files,
     )
     # last, when all else is in place: it is what says that the experiment is finished
     with output_file(folder / "result.json", overwrite=True) as path:
