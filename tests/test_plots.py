@@ -5,6 +5,7 @@ from contrica import plots
 from contrica.datasets import make_synthetic
 from contrica.errors import PackageMissingError
 from contrica.estimators import report_ranks
+from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.ranks import Ranks, Scree
 from tests.said import raises
 
@@ -22,6 +23,43 @@ def test_scree_draws_magnitudes_and_marks_ranks():
         "r = 1",
         "r + l = 2",
     ]
+
+
+def contrast_scree(ratios, chosen, null_mean=1.2, null_deviation=0.1):
+    return ContrastScree(
+        chosen=chosen,
+        n_clear=chosen,
+        n_possible=chosen,
+        ratios=np.array(ratios),
+        null_mean=null_mean,
+        null_deviation=null_deviation,
+    )
+
+
+def test_scree_of_a_contrast_subspace_draws_ratios_null_and_count():
+    ax = plots.scree(contrast_scree([4.0, 2.0, 1.5, 0.9], 2))
+    ratios, mean, count = ax.lines
+    assert_allclose(ratios.get_xdata(), [1, 2, 3, 4])
+    assert_allclose(ratios.get_ydata(), [4, 2, 1.5, 0.9])
+    assert_allclose(mean.get_ydata(), 1.2)
+    assert_allclose(count.get_xdata(), 2.5)
+    assert_allclose(ax.patches[0].get_bbox().intervaly, [1.4, 1.6])
+    assert (ax.get_yscale(), ax.get_ylabel()) == ("log", "foreground over background variance")
+    assert [text.get_text() for text in ax.get_legend().texts] == [
+        "contrast ratio",
+        "permutation null, 2 to 4 sd",
+        "permutation null, mean",
+        "l = 2",
+    ]
+
+
+def test_scree_of_a_contrast_subspace_without_a_null():
+    ax = plots.scree(contrast_scree([4.0, 0.0], 1, np.nan, np.nan))
+    ratios, count = ax.lines
+    assert_allclose(ratios.get_ydata(), [4, 0])
+    assert_allclose(count.get_xdata(), 1.5)
+    assert not ax.patches
+    assert ax.get_yscale() == "linear"  # a logarithm would hide the zero
 
 
 def test_scree_of_one_dataset():

@@ -94,6 +94,20 @@ def test_ranks_by_significance_are_looked_for_where_a_fit_would_look(files, rng)
     assert "--memory-limit much is not known" in said
 
 
+def test_seed_and_memory_limit_are_passed_on(files, monkeypatch):
+    given = []
+
+    def report(*_, rng, memory_limit, **__):
+        given.append((rng.bit_generator.state, memory_limit))
+        raise ValueError("asked")
+
+    monkeypatch.setattr("contrica.cli.ranks.report_ranks", report)
+    for options in ((), ("--seed", 7, "--memory-limit", "2GB")):
+        assert str(cause(ranks(files, *options))) == "asked"
+    states = [np.random.default_rng(seed).bit_generator.state for seed in (0, 7)]
+    assert given == [(states[0], None), (states[1], "2GB")]
+
+
 def test_every_background_has_its_key_or_all_have_one(files):
     data = make_four_clusters(100, random_state=0)
     np.savez(files / "f.npz", x=data.foreground, y=data.background[:50], z=data.background[50:])

@@ -3,6 +3,7 @@
 import importlib
 import runpy
 import signal
+import subprocess
 import sys
 import tomllib
 import warnings
@@ -195,6 +196,23 @@ def test_a_job_that_is_cancelled_cleans_up(tmp_path, monkeypatch, handlers, caps
         cancelled()
     assert caught.value.code == 143
     assert list(tmp_path.iterdir()) == []
+
+
+def process(*arguments, cwd):
+    """What a new process of Python answers."""
+    call = [sys.executable, *arguments]
+    return subprocess.run(call, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_a_process_of_its_own_answers(tmp_path):
+    done = process("-m", "contrica.cli", "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert all(command in done.stdout for command in COMMANDS)
+    code = "import sys; sys.modules['typer'] = None; import contrica.cli"
+    lacking = process("-c", code, cwd=tmp_path)
+    assert lacking.returncode == 1
+    assert lacking.stderr.strip() == "the command line needs typer: pip install 'contrica[cli]'"
+    assert lacking.stdout == ""
 
 
 @pytest.mark.parametrize("package", ["typer", "rich"])

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from contrica import load
+from contrica import load, save
 from contrica.errors import DataError, FeaturesError, FileError, FileMissingError, FoundFileError
 from contrica.rows import Rows, read_table
 from tests.test_cli.shell import cause, refused, run, words
@@ -27,6 +27,31 @@ def test_a_fitted_model_scores_new_rows(fitted):
     assert "pass --overwrite" in refused(again, FoundFileError, "exists", "overwrite")
     assert transform(fitted, fitted / "fore.csv", "--overwrite").exit_code == 0
     assert list(read_table(fitted / "new.csv").rows[:1]) == ["fore0"]
+
+
+def test_the_array_that_key_names_is_scored(fitted):
+    fore, back = (read_table(fitted / f"{name}.csv").values for name in ("fore", "back"))
+    np.savez(fitted / "both.npz", fore=fore, back=back)
+    with pytest.warns():  # the arrays have no names to compare
+        model = load(fitted / "out" / "model.npz")
+        for name, rows in (("fore", fore), ("back", back)):
+            result = transform(fitted, fitted / "both.npz", "--key", name, out=f"{name}_scores.csv")
+            assert result.exit_code == 0, result.output
+            scores = read_table(fitted / f"{name}_scores.csv").values
+            assert_allclose(scores, model.transform(rows))
+
+
+def test_whether_there_is_a_header_can_be_said(fitted):
+    rows = read_table(fitted / "back.csv").values[:10].round(1)
+    np.savetxt(fitted / "bare.csv", rows, delimiter=",", fmt="%.1f")
+    bare = load(fitted / "out" / "model.npz")
+    del bare.feature_names_in_
+    save(bare, fitted / "out" / "model.npz")
+    for option, count in (("--no-header", 10), ("--header", 9)):
+        result = transform(fitted, fitted / "bare.csv", option, out=f"{count}.csv")
+        assert result.exit_code == 0, result.output
+        assert f"{count} rows scored" in words(result)
+        assert_allclose(read_table(fitted / f"{count}.csv").values, bare.transform(rows[-count:]))
 
 
 def test_transform_compares_names(fitted):
