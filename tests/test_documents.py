@@ -77,23 +77,50 @@ def test_readme_shell_examples_run(tmp_path, monkeypatch):
     assert (tmp_path / "new_scores.csv").exists()
 
 
-def commands(path):
-    """Every line of shell, and every span of code, that calls contrica."""
-    text = path.read_text(encoding="utf-8")
-    for found in re.findall(r"(?<![\w./'-])contrica ([a-z]+\b[^`\n]*)", text):
-        yield found.partition("#")[0].strip()
+def commands(text):
+    """Every line of shell, and every span of code, that calls contrica, from its first argument on."""
+    block = re.compile(r"^ *```(\w*)\n(.*?)```", re.S | re.M)
+    shell = [code for language, code in block.findall(text) if language != "python"]
+    calls = re.compile(r"(?:^|[ (])contrica (\S[^\n]*)", re.M)
+    for code in shell:
+        yield from calls.findall(code.replace("\\\n", " "))
+    yield from re.findall(r"`contrica (\S[^`]*)`", block.sub("", text))
 
 
-def test_commands_and_options_that_documents_name_exist():
-    known = get_command(app).commands
-    for path in DOCUMENTS:
-        for line in commands(path):
-            name, *words = shlex.split(line)
-            if name not in known:
-                continue  # the library's name in a sentence
-            options = {option for each in known[name].params for option in each.opts}
-            for word in words:
-                assert not word.startswith("--") or word in options, f"{name_of(path)}: {line}"
+def unknown(text):
+    """Calls of commands, or with options, that there are not."""
+    app_itself = get_command(app)
+    for line in commands(text):
+        first, *words = shlex.split(line.partition("#")[0])
+        command = app_itself if first.startswith("-") else app_itself.commands.get(first)
+        if command is None:
+            yield line
+            continue
+        options = {name for each in command.params for name in each.opts + each.secondary_opts}
+        given = {word.partition("=")[0] for word in [first, *words] if re.match("--?[a-z]", word)}
+        if given - options - {"--help"}:
+            yield line
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CHANGELOG.md"], ids=name_of)
+def test_commands_and_options_that_documents_name_exist(path):
+    assert not list(unknown(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("```sh\ncontrica fit f.csv -b b.csv --out o  # or --magic\n```", []),
+        ("```sh\ncontrica magic f.csv\n```", ["magic f.csv"]),
+        ("```\nCONTRICA_DATA=d contrica magic\n```", ["magic"]),
+        ("```sh\ncontrica fit f.csv \\\n  --most 3\n```", ["fit f.csv    --most 3"]),
+        ("`contrica fit --no-header` and `contrica --version`, as contrica has it", []),
+        ("`contrica ranks --most 3`, `contrica magic`", ["ranks --most 3", "magic"]),
+        ("```python\nfrom contrica import load\n```", []),
+    ],
+)
+def test_commands_that_there_are_not_are_found(text, found):
+    assert list(unknown(text)) == found
 
 
 def anchors(path):
