@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from contrica._version import __version__
-from contrica.errors import FileError, FileMissingError, ParameterError
+from contrica.errors import FileError, FileMissingError, ParameterError, unmarked
 from contrica.estimators import (
     ContrastiveICA,
     ContrastivePCA,
@@ -173,9 +173,10 @@ def load(path: str | Path) -> Any:
         folder = path.is_dir()
         raise FileMissingError(
             "is-a-folder" if folder else "missing",
-            f"{path} is a folder" if folder else f"{path} does not exist",
+            f"{unmarked(path)} {'is a folder' if folder else 'does not exist'}",
             remedy="Name the model.npz in it." if folder else "Check the path.",
             parameter="path",
+            filename=path,
         )
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -192,7 +193,7 @@ def load(path: str | Path) -> Any:
     except _NO_MODEL as error:
         raise FileError(
             "not-a-model",
-            f"{path} is not a model saved by contrica {__version__} or an earlier version",
+            f"{unmarked(path)} is not a model saved by contrica {__version__} or an earlier version",
             remedy="Give a file that save wrote, or contrica fit: model.npz.",
             parameter="path",
         ) from error

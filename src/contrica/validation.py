@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from contrica.errors import DataError, DelicateDataWarning, FeaturesError, ParameterError, warn
+from contrica.errors import (
+    DataError,
+    DelicateDataWarning,
+    FeaturesError,
+    ParameterError,
+    unmarked,
+    warn,
+)
 
 __all__ = [
     "check_choice",
@@ -34,9 +41,14 @@ __all__ = [
 
 
 def _listing(names: Iterable[Any], limit: int = 5) -> str:
-    names = [str(name) for name in names]
+    names = [unmarked(name) for name in names]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def _written(value: object) -> str:
+    """A parameter's value as messages have it between backquotes, where text needs no quotes."""
+    return unmarked(value if isinstance(value, str) else repr(value))
 
 
 def _quoted(name: str) -> str:
@@ -51,7 +63,7 @@ def check_seed(random_state: object) -> None:
     if not (random_state is None or whole or isinstance(random_state, known)):
         raise ParameterError(
             "bad-seed",
-            f"`random_state={random_state!r}` cannot seed a generator",
+            f"`random_state={_written(random_state)}` cannot seed a generator",
             remedy="Give a whole number that is not negative, a numpy Generator or RandomState, or None.",
             parameter="random_state",
         )
@@ -71,10 +83,9 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is not one of the named choices."""
     if not (isinstance(value, str) and value in choices):
         options = ", ".join(repr(choice) for choice in choices)
-        given = value if isinstance(value, str) else repr(value)
         raise ParameterError(
             "unknown-choice",
-            f"`{name}={given}` is not known",
+            f"`{name}={_written(value)}` is not known",
             remedy=f"Choose one of {options}.",
             parameter=name,
         )

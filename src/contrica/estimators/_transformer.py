@@ -136,7 +136,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Refuse parameters that do not go with so many variables; no row was read."""
         n_pcs = getattr(self, "n_pcs", None)
         if contrasted and self._alone is not None and (n_features < 2 or n_pcs == 1):
-            working_in = f" and `n_pcs={n_pcs!r}`" if hasattr(self, "n_pcs") else ""
+            working_in = f" and `n_pcs={n_pcs}`" if hasattr(self, "n_pcs") else ""
             raise DataError(
                 "one-direction",
                 f"`X` and background have {n_features} feature(s){working_in}",

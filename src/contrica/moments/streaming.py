@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.errors import DataError, FileError, FileMissingError, ParameterError
+from contrica.errors import DataError, FileError, FileMissingError, ParameterError, unmarked
 from contrica.moments.estimates import Cumulants, Estimate
 from contrica.moments.fourth import packed_bytes
 from contrica.moments.packed import Moments, expanded_rows
@@ -381,7 +381,10 @@ class DataSums:
                 made._rows, made._keys = state["rows"], state["keys"]
         except FileNotFoundError:
             raise FileMissingError(
-                "file-missing", f"{path} does not exist", remedy="Check the path."
+                "file-missing",
+                f"{unmarked(path)} does not exist",
+                remedy="Check the path.",
+                filename=path,
             ) from None
         except (
             *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError),
@@ -389,7 +392,7 @@ class DataSums:
         ) as error:
             raise FileError(
                 "not-sums",
-                f"{path} does not hold saved sums, or is damaged",
+                f"{unmarked(path)} does not hold saved sums, or is damaged",
                 remedy="Give what DataSums.save wrote.",
             ) from error
         return made

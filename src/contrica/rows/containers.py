@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.errors import DataError
+from contrica.errors import DataError, unmarked
 from contrica.rows.arrays import SlicedRows, numpy_doubles
 from contrica.rows.dask_chunks import dask_rows
 from contrica.rows.device import is_tensor, package_of, tensor_rows
@@ -85,7 +85,7 @@ def _check_is_not_a_holder(data: Any, name: str) -> None:
     if isinstance(data, str | PathLike):
         raise DataError(
             "path",
-            f"`{name}` is a path, {str(data)!r}",
+            f"`{name}` is a path, {unmarked(repr(str(data)))}",
             remedy="Open it: contrica.rows.open_rows(path).rows.",
             parameter=name,
         )

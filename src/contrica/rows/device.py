@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.errors import DataError, PackageMissingError, ParameterError
+from contrica.errors import DataError, PackageMissingError, ParameterError, unmarked
 from contrica.rows.arrays import SlicedRows
 from contrica.rows.protocol import DEVICE_BLOCK_BYTES, Rows, block_rows, iterate_blocks
 
@@ -254,7 +254,7 @@ def _mover(device: str, dtype: str) -> tuple[Callable[[Any], Any], float]:
             torch.empty(1, device=where)
             free = torch.cuda.mem_get_info(where)[0] if where.type == "cuda" else np.inf
         except (RuntimeError, AssertionError) as error:
-            reason = shorten(str(error), 100).replace("`", "'")
+            reason = unmarked(shorten(str(error), 100))
             raise ParameterError(
                 "unusable-device",
                 f"`device={device}` cannot be used ({reason})",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.errors import DataError, FeaturesError, IterationError
+from contrica.errors import DataError, FeaturesError, IterationError, unmarked
 from contrica.rows.protocol import Rows, iterate_blocks
 
 __all__ = ["Blocks", "StreamRows", "columns_of", "is_stream", "stream_rows"]
@@ -179,7 +179,7 @@ def _same_columns(known: list[Any] | None, found: list[Any] | None, name: str) -
         raise FeaturesError(
             "order",
             f"blocks of `{name}` have other columns, or the same in another order, than the blocks "
-            f"before them: {found[:5]} after {known[:5]}",
+            f"before them: {unmarked(found[:5])} after {unmarked(known[:5])}",
             remedy=SAME_VARIABLES,
             parameter=name,
         )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.errors import FileMissingError
+from contrica.errors import FileMissingError, unmarked
 from contrica.rows.files.shared import (
     KNOWN,
     PARQUET,
@@ -23,7 +23,6 @@ from contrica.rows.files.shared import (
     optional_module,
     reading,
     same_name,
-    unmarked,
 )
 from contrica.rows.protocol import Rows
 
@@ -62,6 +61,7 @@ def parquet_files(where: str) -> list[Path]:
             "file-missing",
             f"no file matches {unmarked(where)}",
             remedy="Check the pattern, and quote it.",
+            filename=where,
         )
     others = [each for each in found if each.suffix.lower() not in PARQUET]
     if others:

@@ -12,9 +12,9 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
-from contrica.errors import FileError
+from contrica.errors import FileError, unmarked
 from contrica.rows.files.arrow_text import read_body_by_arrow
-from contrica.rows.files.shared import Table, bad_file, same_name, unmarked
+from contrica.rows.files.shared import Table, bad_file, same_name
 
 __all__ = ["read_text"]
 
