@@ -229,6 +229,17 @@ def test_missing_values_are_named(kind, counts, tmp_path):
     assert "column 3" in str(caught.value)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_infinity_in_two_blocks_is_an_error_and_no_warning(make, counts):
+    X, Y = counts[0].copy(), counts[1]
+    X[[50, 500], 3] = np.inf
+    with raises(DataError, "not-finite", "X"):
+        ContrastiveICA(2).fit(Blocks([make(X[:300]), make(X[300:])]), background=Y)
+    with raises(DataError, "not-finite", "X"):
+        ContrastiveICA(2).fit(make(X), background=Y)
+
+
 def test_names_of_a_dask_frame_are_kept_and_compared(counts, tmp_path):
     X, Y = (dask_frame(rows, tmp_path) for rows in counts)
     model = ContrastiveICA(2, random_state=0).fit(X, background=Y)
