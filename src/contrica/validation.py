@@ -26,6 +26,7 @@ __all__ = [
     "check_finite",
     "check_matrix",
     "check_n_rows",
+    "check_n_variables",
     "check_patterns",
     "check_rank",
     "check_same_features",
@@ -136,6 +137,18 @@ def check_n_rows(n: int, minimum: int, what: str, *, hint: str = "Add rows") -> 
             f"{_quoted(what)} needs at least {minimum} rows",
             f"{hint}.",
             what,
+        )
+
+
+def check_n_variables(n: int, name: str) -> None:
+    """Refuse rows without columns."""
+    if n == 0:
+        raise DataError(
+            "no-variables",
+            f"{_quoted(name)} has no variables",
+            "at least one is needed",
+            "Rows are samples and columns are variables: transpose it if they are swapped.",
+            name,
         )
 
 
@@ -255,8 +268,12 @@ def check_same_features(
     *,
     name: str = "X",
     other: str = "background",
+    warns: bool = True,
 ) -> None:
-    """Two datasets, or a model and a dataset, are over the same variables in the same order."""
+    """Two datasets, or a model and a dataset, are over the same variables in the same order.
+
+    Where one of them has no names a warning says so, unless that is not known yet.
+    """
     if names is None or other_names is None:
         if n_features != n_other:
             raise FeaturesError(
@@ -266,7 +283,7 @@ def check_same_features(
                 parameter=other,
             )
         given = other_names if names is None else names
-        if given is not None and isinstance(given[0], str):
+        if warns and given is not None and isinstance(given[0], str):
             named, bare = (name, other) if other_names is None else (other, name)
             warn(
                 DelicateDataWarning(

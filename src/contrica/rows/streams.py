@@ -79,7 +79,9 @@ class StreamRows(Rows):
         for part in self._parts():
             rows = _table(self._as_rows(part, self._name))
             _check_part(rows.shape, n_read, self._n_columns, self._name)
-            _same_columns(self.columns, columns_of(part), self._name)
+            found = columns_of(part)
+            _same_columns(self.columns, found, self._name)
+            self.columns = self.columns or found  # the first blocks may have none
             n_read += rows.shape[0]
             yield rows
         if self._n_rows is None:
