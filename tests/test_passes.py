@@ -129,6 +129,24 @@ def test_blocks_are_made_as_often_as_they_are_read():
     assert made == [len(X) // 4]
 
 
+def test_blocks_that_are_added_are_read_twice():
+    made = []
+    X, Y = pair(3000, 8)
+
+    def blocks():
+        for block in np.array_split(X, 4):
+            made.append(len(block))
+            yield block
+
+    ContrastiveICA(2).partial_fit(Blocks(blocks), background=Y)
+    assert len(made) == 2 * 4 + 1  # the first also says how wide it is
+    made.clear()
+    model = ContrastiveICA(2).partial_fit(Y)
+    with pytest.raises(ContricaError):
+        model.partial_fit(Blocks(lambda: (block[:, :5] for block in blocks())))
+    assert len(made) == 1
+
+
 WRONG = [
     {"n_components": 0},
     {"n_pcs": "all"},

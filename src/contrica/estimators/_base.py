@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from contrica.errors import DataError, IterationError, PatternWarning, warn
 from contrica.estimators._background import Background
-from contrica.estimators._sums import add_blocks, check_sums, from_sums, sums_of
+from contrica.estimators._sums import (
+    add_blocks,
+    check_summable,
+    check_sums,
+    from_sums,
+    sums_of,
+)
 from contrica.estimators._transformer import ContrastTransformer, documented, unchanged_on_error
 from contrica.moments.estimates import Cumulants, Storage
 from contrica.moments.projection import CUMULANTS, check_n_pcs, n_axes
@@ -36,6 +44,10 @@ __all__ = ["BaseContrastive"]
 
 # What `partial_fit` keeps from call to call.
 _SUMS = ("foreground_sums_", "background_sums_")
+_ONLY_ADDED = (
+    "Rows were added to this %(name)s instance, but it is not fitted yet. Call 'fit_sums' to work the "
+    "patterns out."
+)
 
 
 class BaseContrastive(ContrastTransformer):
@@ -63,6 +75,7 @@ class BaseContrastive(ContrastTransformer):
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
         self._check_parameters()
         self._warn_of_no_effect()
+        background = background.data if isinstance(background, Background) else background
         with unchanged_on_error(self):
             rng = generator(self.random_state)
             summed = any(isinstance(part, Iterator | DataSums) for part in (X, background))
@@ -73,10 +86,13 @@ class BaseContrastive(ContrastTransformer):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        if isinstance(X, Iterator):
+        if isinstance(X, Iterator | DataSums):
+            what = "sums, in which no row is left"
+            if isinstance(X, Iterator):
+                what = "an iterator, which can be read once: nothing would be left"
             raise IterationError(
                 "read-once",
-                "`X` is an iterator, which can be read once: nothing would be left to transform",
+                f"`X` is {what} to transform",
                 remedy="Give what can be read again from its beginning, contrica.rows.Blocks of a list "
                 "or of a function, or call fit, and then transform of other rows.",
                 parameter="X",
@@ -195,9 +211,9 @@ class BaseContrastive(ContrastTransformer):
                 parameter="background",
             )
         workplace = self._workplace
-        parts = {"X": sums_of(X, "X", workplace)}
-        if background is not None:
-            parts["background"] = sums_of(background, "background", workplace)
+        check_summable(workplace)
+        given = {"X": X} | ({} if background is None else {"background": background})
+        parts = sums_of(given, workplace, partial(self._check_width, contrasted=len(given) > 1))
         if "background" not in parts or parts["background"].n_samples == 0:
             parts = {"X": parts["X"]}
             self._warn_alone()
@@ -233,6 +249,7 @@ class BaseContrastive(ContrastTransformer):
         self : object
         """
         self._check_parameters()
+        check_summable(self._workplace)
         if isinstance(background, Background):
             background = background.data
         if not isinstance(background, DataSums) and len(self._backgrounds(background)) > 1:
@@ -279,6 +296,10 @@ class BaseContrastive(ContrastTransformer):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "components_" in vars(self)
+
+    def _check_fitted(self) -> None:
+        added = any(name in vars(self) for name in _SUMS)
+        check_is_fitted(self, msg=_ONLY_ADDED if added else None)
 
     # --- what was learnt ---
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from contrica.errors import DataError, ParameterError, ParameterWarning, warn
 from contrica.estimators._base import BaseContrastive
@@ -290,15 +289,16 @@ class ContrastiveICA(BaseContrastive):
         -------
         str
         """
-        check_is_fitted(self)
+        self._check_fitted()
         lines = [f"solver: {self.solver_} ({self.reason_})"]
         plural = "" if self.n_foreground_ == 1 else "s"
         sizes = f"{self.n_foreground_} foreground pattern{plural}, in {self.n_pcs_} dimensions"
         if self.solver_ in ("paper", "joint"):
             sizes = f"{self.n_background_} background and {sizes}"
         lines.append(f"ranks: {sizes}")
-        if self.solver_ == "subspace" and self.n_rows_sampled_[0] < self.n_samples_:
-            sampled, total = self.n_rows_sampled_[0], self.n_samples_
+        sampled = next(iter(self.n_rows_sampled_), None)  # which earlier versions did not save
+        if self.solver_ == "subspace" and sampled is not None and sampled < self.n_samples_:
+            total = self.n_samples_
             lines.append(f"rows: dimension and rotation from a sample of {sampled} of {total}")
         if self.rank_choice_ is not None:
             lines.append(f"rank selection: {self.rank_choice_.description}")

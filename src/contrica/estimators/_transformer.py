@@ -242,6 +242,9 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "background",
             )
 
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
     @property
     def _axes(self) -> np.ndarray:
         """What `transform` multiplies by, as rows."""
@@ -260,7 +263,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ndarray of shape (n_samples, n_components)
             A tensor on the same device for a tensor of torch or cupy.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         rows = as_rows(X, "X")
         if not isinstance(rows, Rows):
             rows = validate_data(self, rows, dtype=np.float64, reset=False)
@@ -309,7 +312,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
+        self._check_fitted()
         scores = check_array(X, dtype=np.float64, input_name="scores")
         if scores.shape[1] != len(self.components_):
             raise DataError(

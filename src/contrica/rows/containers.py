@@ -96,6 +96,15 @@ def _check_is_not_a_holder(data: Any, name: str) -> None:
             remedy="Pass its .rows.",
             parameter=name,
         )
+    if _is_sums(data) or (isinstance(data, list | tuple) and any(map(_is_sums, data))):
+        raise DataError(
+            "sums",
+            f"`{name}` is sums over rows (DataSums)",
+            "the rows themselves are needed",
+            "Only fit and partial_fit of ContrastiveICA and ProportionalContrastiveICA take sums, of one "
+            "foreground and one background.",
+            name,
+        )
     if package_of(data) == "anndata" and hasattr(data, "obs") and hasattr(data, "X"):
         raise DataError(
             "anndata",
@@ -103,6 +112,10 @@ def _check_is_not_a_holder(data: Any, name: str) -> None:
             remedy="Pass its matrix, such as adata.X.",
             parameter=name,
         )
+
+
+def _is_sums(data: Any) -> bool:
+    return type(data).__name__ == "DataSums"
 
 
 def _check_is_real(data: Any, name: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from contrica.rows.containers import as_rows
-from contrica.rows.protocol import Rows
+from contrica.rows.protocol import Rows, width_of
 from contrica.rows.summary import ColumnSummary, summed_columns
 from contrica.validation import (
     check_dataset,
@@ -89,8 +89,7 @@ class Dataset:
     @property
     def n_features(self) -> int:
         """Number of variables."""
-        width = self.rows.n_columns if isinstance(self.rows, Rows) else self.rows.shape[1]
-        return int(width)
+        return width_of(self.rows)
 
     def read(self) -> Dataset:
         """Pass over the rows once, and refuse what cannot be used; the dataset comes back.

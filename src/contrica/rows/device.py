@@ -12,7 +12,13 @@ import scipy.sparse as sp
 
 from contrica.errors import DataError, PackageMissingError, ParameterError, unmarked
 from contrica.rows.arrays import SlicedRows
-from contrica.rows.protocol import DEVICE_BLOCK_BYTES, Rows, block_rows, iterate_blocks
+from contrica.rows.protocol import (
+    DEVICE_BLOCK_BYTES,
+    Rows,
+    block_rows,
+    iterate_blocks,
+    width_of,
+)
 
 __all__ = [
     "MovedRows",
@@ -196,7 +202,7 @@ def on_device(
     -------
     ndarray or Rows
     """
-    rounded = partial(_single, np.zeros(X.shape[1]) if origin is None else origin)
+    rounded = partial(_single, np.zeros(width_of(X)) if origin is None else origin)
     # products with compressed rows stay where they are, and so do dask's chunks
     if isinstance(X, Rows) and (X.sparse or X.is_on_cluster):
         return X
