@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from contrica import ContrastiveICA
 from contrica.errors import MemoryBudgetError, ParameterError
+from contrica.moments import working
 from contrica.moments.fourth import cumulants, fits_packed
 from contrica.moments.matrix_free import CumulantOperator
 from contrica.moments.operators import PackedTensor
@@ -159,6 +160,26 @@ def test_dimensions_that_are_asked_for_are_refused_before_rows_are_read(rng, mon
     with raises(MemoryBudgetError, "memory", "memory_limit") as caught:
         ContrastiveICA(1, n_pcs=800, memory_limit="50MB").fit(X, background=Y)
     assert "working in 800 dimensions" in str(caught.value)
+
+
+@pytest.mark.parametrize("iterated", [False, True], ids=["rows", "iterators"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_free_memory_is_measured_once_in_a_fit(iterated, sampled, rng, monkeypatch):
+    measured = []
+
+    def free():
+        measured.append(8 * 10**9 // (1 + len(measured)))  # others take it meanwhile
+        return measured[-1]
+
+    monkeypatch.setattr("contrica.rows.memory.free_memory", free)
+    if sampled:
+        monkeypatch.setattr(working, "MANY_ROWS", 2000)
+        monkeypatch.setattr(working, "MAX_ENTRIES", 0)
+    X, Y = (iter([part]) if iterated else part for part in rng.laplace(size=(2, 3000, 12)))
+    model = ContrastiveICA(2, n_pcs=5, n_foreground=3, solver="subspace", random_state=0)
+    model.fit(X, background=Y)
+    assert len(measured) == 1
+    assert not hasattr(model, "_workplace")
 
 
 def test_a_limit_is_too_little_or_not_known():

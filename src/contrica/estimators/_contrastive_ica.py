@@ -241,7 +241,7 @@ class ContrastiveICA(BaseContrastive):
     def _check_width(self, n_features: int, *, contrasted: bool) -> None:
         super()._check_width(n_features, contrasted=contrasted)
         if self.solver == "subspace" and contrasted:
-            check_dimension(self._request, n_features)
+            check_dimension(self._request, self._workplace.max_dimensions(n_features))
 
     def _check_budget(self, n_dimensions: int, n_rows: int) -> None:
         super()._check_budget(n_dimensions, n_rows)

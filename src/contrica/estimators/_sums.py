@@ -121,7 +121,7 @@ def _summed(
 ) -> DataSums:
     """Sums of rows, over the variables and in the axes of the dataset beside them, if there is one."""
     whose, other = beside or ("", DataSums(basis=workplace.basis))
-    sums = DataSums(basis=other.basis, memory_limit=workplace.memory_limit)
+    sums = DataSums(basis=other.basis, memory_limit=workplace.budget)
     for block in part if isinstance(part, Iterator) else [part]:
         rows = as_rows(block, name)
         width = _width(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from contrica.moments.projection import (
     RowEstimate,
     axes_of,
     estimate_of_rows,
+    n_axes,
     project_rows,
     survey,
 )
@@ -73,10 +75,42 @@ class Workplace:
     device: str | None
     dtype: str
 
-    @property
+    @cached_property
     def budget(self) -> int:
-        """Bytes that a fit may take."""
+        """Bytes that a fit may take; free memory is measured once."""
         return memory_budget(self.memory_limit)
+
+    def dimensions(self, n_features: int) -> int | None:
+        """In how many dimensions to work, or ``None`` where only the rows can say.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        int or None
+        """
+        is_known = self.basis is not None or isinstance(self.n_pcs, Integral)
+        if is_known or n_axes(self.n_pcs, n_features) is None:
+            return self.max_dimensions(n_features)
+        return None
+
+    def max_dimensions(self, n_features: int) -> int:
+        """The most dimensions to work in, whatever the rows are.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        int
+        """
+        axes = self.given_basis(n_features)
+        if axes is not None:
+            return axes.shape[1]
+        return n_axes(self.n_pcs, n_features) or n_features
 
     def given_basis(self, n_features: int) -> np.ndarray | None:
         """The basis that was given, refused where it does not fit so many variables.
