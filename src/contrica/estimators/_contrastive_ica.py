@@ -84,7 +84,8 @@ class ContrastiveICA(BaseContrastive):
         quarter of what is free. It decides whether cumulants are written out or contracted on demand,
         which gives the same patterns. Where it leaves no room for all rows in the dimensions worked in,
         or these are more than 100 000 rows and take more than 128 MB, the dimension of a contrast
-        subspace and the rotation in it come from a random sample of the rows, the same in every fit;
+        subspace and the rotation in it come from a random sample of the rows, the same in every fit, and
+        so do t-values of "joint" if moments of 40 groups of rows would take more than half of it;
         cumulants are of all rows always. What cannot fit is refused before it is computed.
     device : str or None, default=None
         Where sums over rows are taken: such as "cuda", for which torch or cupy is needed. ``None``: where

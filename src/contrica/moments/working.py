@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 from contrica.errors import ParameterError
 from contrica.moments.estimates import Cumulants, Estimate, Storage
 from contrica.moments.fourth import cumulants
-from contrica.moments.grouped import GroupMoments
+from contrica.moments.grouped import MomentsOfGroup, group_bytes
 from contrica.moments.projection import (
     RowEstimate,
     axes_of,
@@ -39,6 +39,8 @@ MANY_ROWS, MAX_ENTRIES, ROW_COPIES, MIN_SAMPLED = 100_000, 2**24, 10, 2000
 # Matrices of as many rows and columns as there are dimensions that a fit has in memory, and copies of the
 # rows that winsorizing them takes.
 MATRIX_COPIES, ROBUST_COPIES = 12, 6
+# Of the budget, what moments of groups of rows may take; cumulants and sampled rows need the rest.
+GROUP_SHARE = 1 / 2
 
 
 class Working(NamedTuple):
@@ -49,13 +51,14 @@ class Working(NamedTuple):
     cumulants : list of Cumulants
     rows : list of ndarray of shape (n, k)
         All rows of each, or a random sample.
-    grouped : list of GroupMoments or None
-        Moments of groups of rows, where they were asked for and rows are a sample.
+    grouped : list of (list of MomentsOfGroup or None)
+        Moments of groups of rows about their mean, where they were asked for, rows are a sample, and the
+        memory allows it.
     """
 
     cumulants: list[Cumulants]
     rows: list[np.ndarray]
-    grouped: list[GroupMoments | None]
+    grouped: list[list[MomentsOfGroup] | None]
 
 
 @dataclass(frozen=True)
@@ -246,7 +249,16 @@ class Workplace:
             return self._in_memory(datasets, basis, origin, storages)
         shares = [max(kept * n // sum(n_rows), 2) for n in n_rows]
         logger.info("sampling %s rows", " and ".join(map(str, shares)))
-        return self._sampled(datasets, basis, origin, storages, shares, n_groups)
+        return self._sampled(
+            datasets, basis, origin, storages, shares, self._max_groups(k, n_groups)
+        )
+
+    def _max_groups(self, k: int, n_groups: Sequence[int]) -> Sequence[int]:
+        """As many groups as asked for, or none where their moments do not fit the memory."""
+        if sum(group_bytes(k, count) for count in n_groups) <= GROUP_SHARE * self.budget:
+            return n_groups
+        logger.info("no room for the moments of groups of rows")
+        return [0] * len(n_groups)
 
     def _max_in_memory(self, k: int) -> int:
         most = max(MAX_ENTRIES // k, MANY_ROWS)
