@@ -16,7 +16,7 @@ from contrica import (
     PlainICA,
     ProportionalContrastiveICA,
 )
-from contrica.errors import DataError, FeaturesError, IterationError
+from contrica.errors import DataError, DelicateDataWarning, FeaturesError, IterationError
 from contrica.moments import projection
 from contrica.moments.fourth import cumulants
 from contrica.moments.projection import common_basis
@@ -25,7 +25,7 @@ from contrica.rows.products import gram_times, in_memory, rows_times
 from contrica.rows.protocol import Rows, iterate_blocks
 from contrica.rows.streams import Blocks
 from contrica.rows.summary import column_summary
-from tests.said import raises
+from tests.said import raises, warns
 
 
 class Again:
@@ -231,6 +231,17 @@ def test_missing_values_are_named(kind, counts, tmp_path):
     assert "column 3" in str(caught.value)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_infinity_in_two_blocks_is_an_error_and_no_warning(make, counts):
+    X, Y = counts[0].copy(), counts[1]
+    X[[50, 500], 3] = np.inf
+    with raises(DataError, "not-finite", "X"):
+        ContrastiveICA(2).fit(Blocks([make(X[:300]), make(X[300:])]), background=Y)
+    with raises(DataError, "not-finite", "X"):
+        ContrastiveICA(2).fit(make(X), background=Y)
+
+
 def test_names_of_a_dask_frame_are_kept_and_compared(counts, tmp_path):
     X, Y = (dask_frame(rows, tmp_path) for rows in counts)
     model = ContrastiveICA(2, random_state=0).fit(X, background=Y)
@@ -271,6 +282,72 @@ def test_columns_of_frames_in_blocks_are_compared(counts):
         ContrastiveICA(2).fit(Blocks([X[:300], X[300:][names[::-1]]]), background=Y)
     with raises(FeaturesError, "order", "X"):
         model.transform(Blocks([X[names[::-1]]]))
+
+
+@pytest.fixture
+def frames(counts):
+    pd = pytest.importorskip("pandas")
+    names = [f"v{j}" for j in range(40)]
+    return [pd.DataFrame(part, columns=names) for part in counts], names[::-1]
+
+
+def test_names_that_a_later_block_has_are_kept_and_compared(counts, frames):
+    (X, Y), other = frames
+    late = Blocks([counts[0][:300], X[300:]])
+    options = {"solver": "subspace", "random_state": 0}
+    model = ContrastiveICA(2, **options).fit(
+        late, background=Y
+    )  # and nothing is said to be missing
+    assert list(model.feature_names_in_) == list(X)
+    assert_allclose(model.transform(late), model.transform(X), atol=1e-9)
+    for wrong in ([counts[0][:300], X[300:600], X[600:][other]], [counts[0][:300], X[300:][other]]):
+        with raises(FeaturesError, "order"):
+            ContrastiveICA(2).fit(Blocks(wrong), background=Y)
+        with raises(FeaturesError, "order", "X"):
+            model.transform(Blocks(wrong))
+        with raises(FeaturesError, "order"):
+            ContrastiveICA(2).fit(X, background=Blocks(wrong))
+    with warns(DelicateDataWarning, "names-missing"):
+        ContrastiveICA(2, **options).fit(Blocks([counts[0]]), background=Y)
+
+
+def test_blocks_of_other_variables_are_not_read_to_be_scored(counts):
+    X, Y = counts
+    model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
+    read = []
+
+    def parts(width):
+        for i in range(0, 900, 300):
+            read.append(i)
+            yield X[i : i + 300, :width]
+
+    with raises(FeaturesError, "width", "X"):
+        model.transform(Blocks(lambda: parts(39)))
+    assert read == [0]
+    read.clear()
+    scores = model.transform(Blocks(lambda: parts(40)))
+    assert read == [0, 0, 300, 600]  # the first also says how wide they are
+    assert_allclose(scores, model.transform(X), atol=1e-9)
+
+
+EMPTY = {
+    "csr": lambda X, folder: sp.csr_matrix(X),
+    "hdf5": hdf5,
+    "dask array": lambda X, folder: pytest.importorskip("dask.array").from_array(X),
+    "array API": lambda X, folder: pytest.importorskip("array_api_strict").asarray(X),
+    "blocks": lambda X, folder: Blocks([X]),
+    "sparse blocks": lambda X, folder: Blocks([sp.csr_matrix(X)]),
+}
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+@pytest.mark.parametrize(("shape", "code"), [((0, 40), "too-few-rows"), ((9, 0), "no-variables")])
+def test_rows_of_which_there_are_none_are_refused_by_name(kind, shape, code, counts, tmp_path):
+    nothing = EMPTY[kind](np.zeros(shape), tmp_path)
+    with raises(DataError, code, "X"):
+        ContrastiveICA(2).fit(nothing, background=counts[1])
+    with raises(DataError, code, "background"):
+        ContrastivePCA(2).fit(counts[0], background=nothing)
 
 
 def test_complex_numbers_are_refused(counts):

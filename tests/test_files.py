@@ -85,6 +85,8 @@ def test_what_pandas_writes_is_read_back_exactly(tmp_path, rng):
         ("t.csv", "a,b\n1,2\n3,oops\n", "not-numbers", "row 3, column 2 ('b') holds 'oops'"),
         ("t.csv", "id,a,b\nx,1,2\ny,,4\n", "not-numbers", "row 3, column 2 ('a') holds an empty"),
         ("t.csv", "1,2\n3,x\n", "not-numbers", "row 2, column 2 holds 'x'"),
+        ("t.csv", 'a,b\n1,"2,5"\n3,"4,5"\n', "not-numbers", "row 2, column 2 ('b') holds '2,5'"),
+        ("t.tsv", 'a\tb\n1\t"2\t5"\n', "not-numbers", "row 2, column 2 ('b') holds '2\\t5'"),
         ("t.csv", "a,b\n1,2\n3\n", "width", "row 3 has 1 cells where 2"),
         ("t.csv", "a,b\n1,2\n3,4,5\n", "width", "row 3 has 3 cells where 2"),
         ("t.csv", "a,a\n1,2\n3,4\n", "same-names", "more than one column called 'a'"),

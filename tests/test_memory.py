@@ -4,6 +4,7 @@ import resource
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,11 +12,15 @@ from numpy.testing import assert_allclose
 
 from contrica import ContrastiveICA
 from contrica.errors import MemoryBudgetError, ParameterError
+from contrica.moments import working
 from contrica.moments.fourth import cumulants, fits_packed
+from contrica.moments.grouped import group_bytes
 from contrica.moments.matrix_free import CumulantOperator
 from contrica.moments.operators import PackedTensor
+from contrica.moments.projection import survey
 from contrica.rows.dataset import Dataset
 from contrica.rows.memory import free_memory, memory_budget, readable_bytes
+from contrica.solvers.weights import RowGroups
 from tests.said import raises
 
 
@@ -159,6 +164,68 @@ def test_dimensions_that_are_asked_for_are_refused_before_rows_are_read(rng, mon
     with raises(MemoryBudgetError, "memory", "memory_limit") as caught:
         ContrastiveICA(1, n_pcs=800, memory_limit="50MB").fit(X, background=Y)
     assert "working in 800 dimensions" in str(caught.value)
+
+
+@pytest.mark.parametrize("iterated", [False, True], ids=["rows", "iterators"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_free_memory_is_measured_once_in_a_fit(iterated, sampled, rng, monkeypatch):
+    measured = []
+
+    def free():
+        measured.append(8 * 10**9 // (1 + len(measured)))  # others take it meanwhile
+        return measured[-1]
+
+    monkeypatch.setattr("contrica.rows.memory.free_memory", free)
+    if sampled:
+        monkeypatch.setattr(working, "MANY_ROWS", 2000)
+        monkeypatch.setattr(working, "MAX_ENTRIES", 0)
+    X, Y = (iter([part]) if iterated else part for part in rng.laplace(size=(2, 3000, 12)))
+    model = ContrastiveICA(2, n_pcs=5, n_foreground=3, solver="subspace", random_state=0)
+    model.fit(X, background=Y)
+    assert len(measured) == 1
+    assert not hasattr(model, "_workplace")
+
+
+@pytest.fixture
+def peak():
+    """What a function returns, and the bytes that it had allocated at most."""
+
+    def measure(function):
+        tracemalloc.start()
+        try:
+            return function(), tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    return measure
+
+
+@pytest.mark.filterwarnings("ignore::contrica.errors.ConvergenceWarning")
+def test_moments_of_groups_are_taken_where_the_limit_allows_them(peak, rng):
+    X, Y = rng.laplace(size=(2, 50_000, 20))
+    X[:, :2] += 2 * rng.exponential(size=(50_000, 1))
+    ranks = {"n_background": 2, "n_foreground": 1}
+    model = ContrastiveICA(1, solver="joint", max_iter=5, random_state=0, memory_limit="50MB")
+    _, n_bytes = peak(lambda: model.set_params(**ranks).fit(X, background=Y))
+    assert model.n_rows_sampled_[0] < 50_000
+    assert n_bytes < 50 * 10**6 < 4 * group_bytes(20, 40)
+    data = [Dataset(part, "X").read() for part in (X, Y)]
+    for limit, n_groups in (("50MB", None), ("69MB", 40)):
+        workplace = working.Workplace(None, None, "plugin", limit, None, "float64")
+        taken = workplace.take(data, None, storage="auto", n_groups=[40, 40])
+        assert [part and len(part) for part in taken.grouped] == [n_groups, n_groups]
+
+
+def test_moments_of_groups_are_in_memory_once(peak, rng):
+    X = rng.laplace(size=(50_000, 20))
+
+    def groups():
+        surveyed = survey(X, "plugin", 2000, n_groups=40)
+        return RowGroups.of(surveyed.grouped, np.eye(20))
+
+    found, n_bytes = peak(groups)
+    assert found.n_groups == 40
+    assert n_bytes < 1.5 * group_bytes(20, 40)
 
 
 def test_a_limit_is_too_little_or_not_known():

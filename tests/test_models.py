@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.exceptions import NotFittedError
 
 from contrica import ContrastiveICA, ProportionalContrastiveICA, load, save
 from contrica.datasets import make_synthetic
@@ -163,6 +164,39 @@ def test_models_of_earlier_versions_are_read(tmp_path, data, solver):
     assert "earlier version" in again.summary()
 
 
+def test_a_model_saved_after_partial_fit_can_go_on(tmp_path, data):
+    model = ContrastiveICA(2, solver="subspace", random_state=0)
+    model.partial_fit(data.foreground, background=data.background)
+    with pytest.raises(NotFittedError, match="fit_sums"):
+        save(model, tmp_path / "m.npz")
+    save(model.fit_sums(), tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as stored:
+        arrays = {key: stored[key] for key in stored.files}
+    header = json.loads(str(arrays["header"]))
+    assert "foreground_sums_" not in header["learnt"]
+    # as earlier versions wrote it
+    header["learnt"] |= {"foreground_sums_": None, "background_sums_": None}
+    np.savez(tmp_path / "old.npz", **{**arrays, "header": np.array(json.dumps(header))})
+    for name in ("m.npz", "old.npz"):
+        again = load(tmp_path / name)
+        assert np.array_equal(again.transform(data.foreground), model.transform(data.foreground))
+        again.partial_fit(data.foreground, background=data.background).fit_sums()
+        assert_allclose(again.components_, model.components_, atol=1e-9)
+
+
+def test_a_summary_does_not_need_what_earlier_versions_did_not_save(tmp_path, data):
+    model = ContrastiveICA(2, solver="subspace", random_state=0)
+    save(model.fit(data.foreground, background=data.background), tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz") as stored:
+        arrays = {key: stored[key] for key in stored.files}
+    header = json.loads(str(arrays["header"]))
+    for name in ("n_rows_sampled_", "n_samples_"):
+        del header["learnt"][name]
+    np.savez(tmp_path / "old.npz", **{**arrays, "header": np.array(json.dumps(header))})
+    assert load(tmp_path / "old.npz").summary() == model.summary()
+    assert load(tmp_path / "m.npz").n_rows_sampled_ == model.n_rows_sampled_
+
+
 def test_saved_models_hold_no_pickle(tmp_path, data):
     model = ContrastiveICA(
         2,
@@ -196,7 +230,6 @@ def test_what_is_no_model_is_refused(tmp_path):
 
 def test_only_fitted_models_of_ours_are_saved(tmp_path):
     from sklearn.decomposition import PCA
-    from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
         save(ContrastiveICA(), tmp_path / "m.npz")

@@ -11,6 +11,7 @@ from contrica.moments import working
 from contrica.rows import Blocks, Rows
 from contrica.rows.dataset import Dataset
 from contrica.solvers import RowGroups
+from tests.said import raises
 
 
 class Counted(Rows):
@@ -129,6 +130,34 @@ def test_blocks_are_made_as_often_as_they_are_read():
     assert made == [len(X) // 4]
 
 
+def test_blocks_that_are_added_are_read_twice():
+    made = []
+    X, Y = pair(3000, 8)
+
+    def blocks():
+        for block in np.array_split(X, 4):
+            made.append(len(block))
+            yield block
+
+    ContrastiveICA(2).partial_fit(Blocks(blocks), background=Y)
+    assert len(made) == 2 * 4 + 1  # the first also says how wide it is
+    made.clear()
+    model = ContrastiveICA(2).partial_fit(Y)
+    with pytest.raises(ContricaError):
+        model.partial_fit(Blocks(lambda: (block[:, :5] for block in blocks())))
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("options", [{"n_pcs": 5}, {"basis": np.eye(12)[:, :5]}], ids=str)
+def test_rows_that_do_not_fit_are_refused_before_principal_axes(options, monkeypatch):
+    monkeypatch.setattr(working, "ROBUST_COPIES", 6000)
+    X, Y = (Counted(part) for part in pair(300, 12))
+    with raises(MemoryBudgetError, "memory", "memory_limit") as caught:
+        ContrastiveICA(2, cumulant="robust", memory_limit="50MB", **options).fit(X, background=Y)
+    assert "all 600 rows in 5 dimensions" in str(caught.value)
+    assert (X.passes, Y.passes) == (1, 1)
+
+
 WRONG = [
     {"n_components": 0},
     {"n_pcs": "all"},
@@ -139,6 +168,9 @@ WRONG = [
     {"n_foreground": -1},
     {"n_foreground": 1000},
     {"n_foreground": 9, "solver": "subspace"},
+    {"n_foreground": 6, "solver": "subspace", "n_pcs": 5},
+    {"n_foreground": 4, "solver": "subspace", "basis": np.eye(8)[:, :3]},
+    {"n_foreground": 20, "solver": "joint", "n_pcs": 5},
     {"n_background": 2, "solver": "subspace"},
     {"solver": "magic"},
     {"deflation": "magic"},

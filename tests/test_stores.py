@@ -26,6 +26,7 @@ from contrica.errors import (
 from contrica.rows.containers import as_rows
 from contrica.rows.files.dask_store import open_dask
 from contrica.rows.files.opening import open_rows
+from contrica.rows.files.parquet import ADDED
 from contrica.rows.files.shared import Names
 from contrica.rows.files.stores import _step
 from contrica.rows.products import gram_times, in_memory, rows_times
@@ -379,6 +380,18 @@ def test_integers_booleans_and_gaps_become_floats(tmp_path):
     assert_allclose(np.asarray(open_dask(tmp_path / "a.parquet").rows), wanted)
     with raises(DataError, "not-finite", "X"):
         ContrastiveICA(2).fit(rows)
+
+
+@pytest.mark.parametrize("opener", [open_rows, open_dask])
+@pytest.mark.parametrize("name", sorted(ADDED))
+def test_columns_may_have_the_names_that_pyarrow_adds(tmp_path, opener, name):
+    X = np.arange(40.0).reshape(20, 2)
+    frame = pd.DataFrame(X, columns=[name, "b"], index=[f"c{i}" for i in range(20)])
+    frame.to_parquet(tmp_path / "a.parquet", row_group_size=3)
+    opened = opener(tmp_path / "a.parquet")
+    assert list(opened.columns) == [name, "b"]
+    assert list(opened.row_names) == list(frame.index)
+    assert_allclose(np.vstack(list(as_rows(opened.rows).blocks(8))), X)
 
 
 def test_names_are_read_when_asked_for():

@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 
-from contrica import Background, ContrastiveICA, ProportionalContrastiveICA
-from contrica.errors import DataError, FeaturesError, MemoryBudgetError, ParameterError
+from contrica import Background, ContrastiveICA, ContrastivePCA, ProportionalContrastiveICA
+from contrica.errors import (
+    DataError,
+    FeaturesError,
+    IterationError,
+    MemoryBudgetError,
+    ParameterError,
+)
 from contrica.moments.projection import common_basis
 from contrica.moments.streaming import DataSums
 from contrica.rows.streams import Blocks
@@ -72,8 +78,9 @@ def test_a_stream_gives_the_fit_of_its_rows(solver, pair):
 def test_patterns_follow_the_rows_that_are_added(pair):
     X, Y = pair
     model = ContrastiveICA(2, random_state=0).partial_fit(X[:2500], background=Y)
-    with pytest.raises(NotFittedError):  # nothing is worked out in silence
-        model.transform(X)
+    for ask in (lambda: model.transform(X), lambda: model.inverse_transform(X), model.summary):
+        with pytest.raises(NotFittedError, match="Call 'fit_sums'"):  # not in silence
+            ask()
     first = model.fit_sums().components_
     assert model.partial_fit(X[2500:]) is model
     assert not hasattr(model, "components_")  # they would be those of fewer rows
@@ -356,3 +363,178 @@ def test_an_iterator_has_nothing_left_to_transform(pair):
     with pytest.raises(ValueError, match="nothing would be left"):
         ContrastiveICA(1).fit_transform(stream, background=Y)
     assert next(stream) is X
+
+
+@pytest.mark.parametrize("taken_in", [None, np.eye(6)[:, 3:]], ids=["all", "others"])
+def test_sums_in_other_axes_than_the_basis_are_refused(taken_in, pair):
+    X, Y = pair
+    basis = np.eye(6)[:, :3]
+    sums = DataSums(basis=taken_in).update(X)
+    for data in ((sums, Y), (Y, sums), (sums, sums)):
+        with raises(ParameterError, "basis", "basis"):
+            ContrastiveICA(1, basis=basis).fit(data[0], background=data[1])
+    model = ContrastiveICA(1, basis=taken_in).partial_fit(X, background=Y)
+    model.set_params(basis=basis)
+    with raises(ParameterError, "basis", "basis"):
+        model.fit_sums()
+    with raises(ParameterError, "basis", "basis"):
+        model.partial_fit(X)
+    assert model.foreground_sums_.n_samples == len(X)
+
+
+def test_rows_are_summed_in_the_axes_of_the_sums_beside_them(pair):
+    X, Y = pair
+    basis = np.eye(6)[:, :3]
+    options = {"solver": "subspace", "random_state": 0}
+    expected = ContrastiveICA(1, basis=basis, **options).fit(X, background=Y)
+    for x, y in ((DataSums(basis=basis).update(X), Y), (X, DataSums(basis=basis).update(Y))):
+        model = ContrastiveICA(1, **options).fit(x, background=y)
+        assert_allclose(model.basis_, basis)
+        assert_allclose(model.components_, expected.components_, atol=1e-7)
+
+
+class Read:
+    """An iterator over blocks that counts those it has given."""
+
+    def __init__(self, blocks):
+        self.blocks, self.n_read = iter(blocks), 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        block = next(self.blocks)
+        self.n_read += 1
+        return block
+
+
+def test_a_stream_over_other_variables_is_refused_by_its_first_block(pair):
+    pd = pytest.importorskip("pandas")
+    X, Y = (pd.DataFrame(part, columns=list("abcdef")) for part in pair)
+    for wrong, code in (
+        (Y[list("abcde")], "width"),
+        (Y[list("bacdef")], "order"),
+        (Y.rename(columns={"a": "z"}), "names"),
+    ):
+        for fore in (blocks(X, 900), DataSums().update(X)):
+            stream = Read(blocks(wrong, 500))
+            with raises(FeaturesError, code, "background"):
+                ContrastiveICA(2).fit(fore, background=stream)
+            assert stream.n_read == 1
+        stream = Read(blocks(wrong, 500))
+        with raises(FeaturesError, code, "X"):
+            ContrastiveICA(2).fit(stream, background=DataSums().update(X))
+        assert stream.n_read == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_pcs": 7}, {"n_foreground": 7, "solver": "subspace"}, {"basis": np.eye(5)}],
+    ids=str,
+)
+def test_parameters_are_checked_against_the_first_block(options, pair):
+    stream, other = Read(blocks(pair[0], 500)), Read(blocks(pair[1], 500))
+    with pytest.raises(ParameterError) as caught:
+        ContrastiveICA(2, **options).fit(stream, background=other)
+    assert caught.value.parameter in options
+    assert (stream.n_read, other.n_read) == (1, 0)
+
+
+def test_names_that_differ_are_those_of_the_dataset_that_has_them(pair):
+    pd = pytest.importorskip("pandas")
+    X, Y = (pd.DataFrame(part, columns=list("abcdef")) for part in pair)
+    Y = Y.rename(columns={"a": "z"})
+    said = "missing from background: a; only in background: z"
+    for fore, back in (
+        (DataSums().update(X), DataSums().update(Y)),
+        (iter([X]), iter([Y])),
+        (X, Y),
+    ):
+        with raises(FeaturesError, "names", "background") as caught:
+            ContrastiveICA(2).fit(fore, background=back)
+        assert said in str(caught.value)
+    with raises(FeaturesError, "order", "background") as caught:
+        back = DataSums().update(X[list("bacdef")])
+        ContrastiveICA(2).fit(DataSums().update(X), background=back)
+    assert "background has the features of X in another order" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [({"cumulant": "robust"}, "robust-needs-rows"), ({"dtype": "float32"}, "single-needs-mean")],
+    ids=["robust", "single"],
+)
+def test_what_sums_cannot_give_is_refused_before_rows_are_read(options, code, pair):
+    X, Y = pair
+    parameter = next(iter(options))
+    for fore, back in (
+        (DataSums().update(X), DataSums().update(Y)),
+        (DataSums().update(X), Y),
+        (Read([X]), Y),
+    ):
+        with raises(ParameterError, code, parameter):
+            ContrastiveICA(2, **options).fit(fore, background=back)
+        assert getattr(fore, "n_read", 0) == 0
+    with raises(ParameterError, code, parameter):
+        ContrastiveICA(2, **options).partial_fit(DataSums().update(X))
+    model = ContrastiveICA(2).partial_fit(X, background=Y).set_params(**options)
+    with raises(ParameterError, code, parameter):
+        model.fit_sums()
+
+
+def test_sums_are_refused_by_name_where_rows_are_needed(pair):
+    X, Y = pair
+    fore, back = DataSums().update(X), DataSums().update(Y)
+    model = ContrastiveICA(2, solver="subspace", random_state=0).fit(X, background=Y)
+    with raises(DataError, "sums", "X"):
+        model.transform(fore)
+    with raises(IterationError, "read-once", "X"):
+        ContrastiveICA(2).fit_transform(fore, background=back)
+    for method in (ContrastivePCA(2), ContrastiveICA(2)):
+        with raises(DataError, "sums", "background"):
+            method.fit(X, background=[back, back])
+    with raises(DataError, "sums", "X"):
+        ContrastivePCA(2).fit(fore, background=Y)
+    wrapped = ContrastiveICA(2, solver="subspace", random_state=0)
+    wrapped.fit(X, background=Background(back))
+    assert_allclose(wrapped.components_, model.components_, atol=1e-6)
+
+
+class Torn:
+    """Blocks that cannot be read to their end another time."""
+
+    def __init__(self, X):
+        self.X, self.passes = X, 0
+
+    def __iter__(self):
+        self.passes += 1
+        yield self.X[:1000]
+        if self.passes > 2:  # after the first block, and the first pass
+            raise OSError("the disk is gone")
+        yield self.X[1000:]
+
+
+def test_rows_that_cannot_be_read_again_leave_the_sums_as_they_were(pair):
+    X, Y = pair
+    sums, other = DataSums(n_kept=300).update(X), DataSums(n_kept=300).update(X)
+    with pytest.raises(OSError, match="disk is gone"):
+        sums.update(Torn(X))
+    assert sums.n_samples == sums.summary().n_rows == len(X)
+    fresh = DataSums()
+    with pytest.raises(OSError, match="disk is gone"):
+        fresh.update(Torn(X))
+    assert (fresh.n_samples, fresh.n_features, fresh.columns) == (0, 0, None)
+    # and what is drawn next is what would have been drawn
+    for one, two in zip(sums.update(Y).summary(), other.update(Y).summary(), strict=True):
+        assert_allclose(one, two, rtol=0, atol=0)
+    assert_allclose(sums.rows(), other.rows(), rtol=0, atol=0)
+    model = ContrastiveICA(2).partial_fit(X, background=Y)
+    with pytest.raises(OSError, match="disk is gone"):
+        model.partial_fit(Y, background=Torn(X))
+    assert model.foreground_sums_.n_samples == len(X)
+    assert model.background_sums_.n_samples == len(Y)
+
+
+def test_blocks_without_variables_are_not_added():
+    with raises(DataError, "no-variables", "X"):
+        ContrastiveICA(2).partial_fit(sp.csr_matrix((5, 0)), background=np.eye(5))

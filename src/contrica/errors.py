@@ -3,16 +3,18 @@
 A message says what was given, what is needed and what to do: ``{got}, but {needed}. {remedy}``. Names of
 parameters stand between backquotes, with a value where one belongs there: ``Lower `n_pcs`.`` or
 ``Use `deflation=thin`.`` As text the quotes go, ``deflation="thin"``; the shell puts its options in their
-place, ``--deflation thin``, by `Told.text`. Programs look at the class, at ``code`` and at ``parameter``.
+place, ``--deflation thin``, by `Told.text`. Text from elsewhere, such as a path, goes through `unmarked`.
+Programs look at the class, at ``code`` and at ``parameter``.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import sklearn
 from sklearn.exceptions import ConvergenceWarning as _NotConverged
@@ -37,8 +39,13 @@ __all__ = [
     "ParameterWarning",
     "PatternWarning",
     "Told",
+    "unmarked",
     "warn",
 ]
+
+
+# What a shell writes for an empty text.
+QUOTES = '""'
 
 
 class Told:
@@ -102,11 +109,35 @@ def _named(part: str, options: Mapping[str, str]) -> str:
     """``name`` or ``name=value`` as Python, or as the option of that name, writes it."""
     name, equals, value = part.partition("=")
     if name in options:
-        return f"{options[name]} {value}" if equals else options[name]
+        return f"{options[name]} {value or QUOTES}" if equals else options[name]
     if not equals:
         return name
-    plain = value in ("None", "True", "False", "...") or value[:1] in "-+.0123456789[("
-    return f"{name}={value}" if plain else f'{name}="{value}"'
+    return f"{name}={value}" if _is_plain(value) else f'{name}="{value}"'
+
+
+def _is_plain(value: str) -> bool:
+    """Whether Python writes a value without quotes: a number, a constant, a list or a tuple."""
+    if value in ("None", "True", "False", "...") or value.startswith(("[", "(")):
+        return True
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def unmarked(text: object) -> str:
+    """Text from elsewhere without backquotes, which mark parameters in messages.
+
+    Parameters
+    ----------
+    text : object
+
+    Returns
+    -------
+    str
+    """
+    return str(text).replace("`", "'")
 
 
 class ContricaError(Told, Exception):
@@ -137,12 +168,49 @@ class FileError(InputError):
     """A file does not hold what it should, or holds what cannot be used."""
 
 
-class FileMissingError(ContricaError, FileNotFoundError):
+class _PathError(ContricaError, OSError):
+    """An error about a path, with the fields that the system's own errors have.
+
+    Parameters
+    ----------
+    code, got, needed, remedy, parameter
+        As of `Told`.
+    filename : path, optional
+        The path, where there is one.
+    """
+
+    _number: ClassVar[int]
+
+    def __init__(
+        self,
+        code: str,
+        got: str,
+        needed: str = "",
+        remedy: str = "",
+        parameter: str | None = None,
+        filename: object = None,
+    ) -> None:
+        super().__init__(code, got, needed, remedy, parameter)
+        # OSError takes the first of several arguments for its number, and the third for a path
+        self.args = code, got, needed, remedy, parameter
+        self.errno, self.strerror = self._number, os.strerror(self._number)
+        self.filename = None if filename is None else str(filename)
+        self.filename2 = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self.args, self.filename), vars(self)
+
+
+class FileMissingError(_PathError, FileNotFoundError):
     """There is no such file or folder."""
 
+    _number = errno.ENOENT
 
-class FoundFileError(ContricaError, FileExistsError):
+
+class FoundFileError(_PathError, FileExistsError):
     """There is a file, or a folder, where one should be written."""
+
+    _number = errno.EEXIST
 
 
 class MemoryBudgetError(ContricaError, MemoryError):
@@ -181,8 +249,18 @@ class ConvergenceWarning(ContricaWarning, _NotConverged):
     """A search ended before it had converged."""
 
 
+def _forward(path: object) -> str:
+    """A path with forward slashes, on Windows too."""
+    return str(path).replace("\\", "/")
+
+
+def _folder(file: object) -> str:
+    """The folder of a file with a slash at its end, so that no other folder begins with it."""
+    return _forward(file).rpartition("/")[0] + "/"
+
+
 # Frames of these folders are never the user's.
-_NOT_THE_USERS = tuple(str(Path(str(file)).parent) + "/" for file in (__file__, sklearn.__file__))
+_NOT_THE_USERS = (_folder(__file__), _folder(sklearn.__file__))
 
 
 def warn(warning: ContricaWarning) -> None:
@@ -199,4 +277,4 @@ def warn(warning: ContricaWarning) -> None:
 
 
 def _is_ours(filename: Any) -> bool:
-    return str(filename).replace("\\", "/").startswith(_NOT_THE_USERS)
+    return _forward(filename).startswith(_NOT_THE_USERS)

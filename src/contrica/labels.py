@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from contrica.errors import DataError, DelicateDataWarning, FileError, FileMissingError, warn
+from contrica.errors import (
+    DataError,
+    DelicateDataWarning,
+    FileError,
+    FileMissingError,
+    unmarked,
+    warn,
+)
 
 __all__ = ["numbered_groups", "read_labels"]
 
@@ -109,7 +116,7 @@ def read_labels(path: str | Path, n_rows: int, row_names: np.ndarray | None = No
         cells = len(records[uneven[0]]) if uneven else width
         raise FileError(
             "columns",
-            f"{path}: a row has {cells} cells",
+            f"{unmarked(path)}: a row has {cells} cells",
             "one column of labels is needed, with at most one column of row names before it, in all rows",
             "Keep those only.",
             "labels",
@@ -117,7 +124,7 @@ def read_labels(path: str | Path, n_rows: int, row_names: np.ndarray | None = No
     if len(records) != n_rows:
         raise FileError(
             "n-labels",
-            f"{path} has {len(records)} labels for {n_rows} foreground rows",
+            f"{unmarked(path)} has {len(records)} labels for {n_rows} foreground rows",
             remedy="Give one per row, in the same order; a heading may come first.",
             parameter="labels",
         )
@@ -133,14 +140,18 @@ def _label_records(path: Path, n_rows: int) -> list[list[str]]:
     if kind not in _LABEL_DELIMITERS:
         raise FileError(
             "file-type",
-            f"{path} is of unknown type {kind or '(none)'!r}",
+            f"{unmarked(path)} is of unknown type {kind or '(none)'!r}",
             remedy="Use csv, tsv or txt.",
             parameter="labels",
         )
     if not path.is_file():
         what = "is a folder, not a file" if path.is_dir() else "does not exist"
         raise FileMissingError(
-            "file-missing", f"{path} {what}", remedy="Check the path.", parameter="labels"
+            "file-missing",
+            f"{unmarked(path)} {what}",
+            remedy="Check the path.",
+            parameter="labels",
+            filename=path,
         )
     try:
         with open(path, encoding="utf-8-sig", newline="") as lines:
@@ -149,14 +160,14 @@ def _label_records(path: Path, n_rows: int) -> list[list[str]]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileError(
             "unreadable",
-            f"{path} is not a text file in UTF-8",
+            f"{unmarked(path)} is not a text file in UTF-8",
             remedy="Save it as csv in UTF-8.",
             parameter="labels",
         ) from error
     if not any(record != [""] for record in records):
         raise FileError(
             "empty",
-            f"{path} is empty",
+            f"{unmarked(path)} is empty",
             remedy="It needs one label per foreground row.",
             parameter="labels",
         )
@@ -181,7 +192,8 @@ def _compare_row_names(path: Path, names: list[str], row_names: np.ndarray | Non
         warn(
             DelicateDataWarning(
                 "names-missing",
-                f"{path} has row names but the foreground has none, so their order could not be compared",
+                f"{unmarked(path)} has row names but the foreground has none, so their order could not "
+                "be compared",
                 parameter="labels",
             )
         )
@@ -190,8 +202,8 @@ def _compare_row_names(path: Path, names: list[str], row_names: np.ndarray | Non
         if name != str(other).strip():
             raise FileError(
                 "order",
-                f"{path}: row {i} is called {name!r}",
-                f"{str(other)!r} in the foreground",
+                f"{unmarked(path)}: row {i} is called {unmarked(repr(name))}",
+                f"{unmarked(repr(str(other)))} in the foreground",
                 "Bring the labels into the order of the foreground's rows.",
                 "labels",
             )
@@ -203,7 +215,8 @@ def _warn_of_heading(path: Path, labels: np.ndarray) -> None:
         warn(
             DelicateDataWarning(
                 "heading",
-                f"the first label of {path}, {str(labels[0])!r}, occurs once only",
+                f"the first label of {unmarked(path)}, {unmarked(repr(str(labels[0])))}, occurs once "
+                "only",
                 remedy="If it is a heading, one label is missing.",
                 parameter="labels",
             )

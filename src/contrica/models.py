@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from contrica._version import __version__
-from contrica.errors import FileError, FileMissingError, ParameterError
+from contrica.errors import FileError, FileMissingError, ParameterError, unmarked
 from contrica.estimators import (
     ContrastiveICA,
     ContrastivePCA,
@@ -46,7 +46,8 @@ _NO_MODEL = (
 def save(model: Any, path: str | Path) -> None:
     """Save a fitted model as an npz file of plain arrays and json; no pickle.
 
-    A ``random_state`` that is a generator, not a number, is not kept.
+    A ``random_state`` that is a generator, not a number, is not kept, nor are the sums of `partial_fit`,
+    which `contrica.moments.DataSums.save` saves.
 
     Parameters
     ----------
@@ -55,8 +56,6 @@ def save(model: Any, path: str | Path) -> None:
     path : path
         Written under a temporary name and then renamed.
     """
-    from sklearn.utils.validation import check_is_fitted
-
     name = type(model).__name__
     if name not in _MODELS:
         raise ParameterError(
@@ -65,9 +64,13 @@ def save(model: Any, path: str | Path) -> None:
             remedy=f"Give one of {', '.join(_MODELS)}.",
             parameter="model",
         )
-    check_is_fitted(model)
+    model._check_fitted()
     parameters = {key: _plain(value) for key, value in model.get_params().items()}
-    learnt = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    learnt = {
+        key: value
+        for key, value in vars(model).items()
+        if key.endswith("_") and key not in _LEFT_OUT
+    }
     records = {
         key: type(value).__name__
         for key, value in learnt.items()
@@ -93,6 +96,8 @@ def save(model: Any, path: str | Path) -> None:
 
 # Attributes that are records of several fields.
 _RECORDS: dict[str, Any] = {kind.__name__: kind for kind in (RankChoice, Scree, ContrastScree)}
+# Sums, which are large. Earlier versions wrote that there are none.
+_LEFT_OUT = ("foreground_sums_", "background_sums_")
 # What earlier versions called otherwise.
 _RENAMED = {
     "pattern_scores_": "pattern_t_values_",
@@ -129,7 +134,7 @@ def _older(name: str, parameters: dict[str, Any], learnt: dict[str, Any]) -> dic
     """What a file lacks that was written by an earlier version."""
     if name not in (ContrastiveICA.__name__, ProportionalContrastiveICA.__name__):
         return {}
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"n_rows_sampled_": tuple(learnt.get("n_rows_sampled_", ()))}
     ratio = learnt["contrast_ratio_"]
     unknown = np.full(ratio.shape, np.nan)
     if "ranked_by_" not in learnt:
@@ -173,9 +178,10 @@ def load(path: str | Path) -> Any:
         folder = path.is_dir()
         raise FileMissingError(
             "is-a-folder" if folder else "missing",
-            f"{path} is a folder" if folder else f"{path} does not exist",
+            f"{unmarked(path)} {'is a folder' if folder else 'does not exist'}",
             remedy="Name the model.npz in it." if folder else "Check the path.",
             parameter="path",
+            filename=path,
         )
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -186,13 +192,15 @@ def load(path: str | Path) -> Any:
             parameters.setdefault("solver", "paper")  # the only one there was
         model = _MODELS[name](**parameters)
         learnt = {**header["learnt"], **arrays}
-        learnt = {_RENAMED.get(key, key): value for key, value in learnt.items()}
+        learnt = {
+            _RENAMED.get(key, key): value for key, value in learnt.items() if key not in _LEFT_OUT
+        }
         learnt = _rejoined(learnt, header.get("records", {}))
         learnt |= _older(name, parameters, learnt)
     except _NO_MODEL as error:
         raise FileError(
             "not-a-model",
-            f"{path} is not a model saved by contrica {__version__} or an earlier version",
+            f"{unmarked(path)} is not a model saved by contrica {__version__} or an earlier version",
             remedy="Give a file that save wrote, or contrica fit: model.npz.",
             parameter="path",
         ) from error

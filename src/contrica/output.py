@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from contrica.errors import FoundFileError
+from contrica.errors import FoundFileError, unmarked
 
 __all__ = ["output_file", "output_folder"]
 
@@ -32,7 +32,10 @@ def output_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     path = Path(path)
     if path.is_dir():
         raise FoundFileError(
-            "is-a-folder", f"{path} is a folder", remedy="Name a file for the output."
+            "is-a-folder",
+            f"{unmarked(path)} is a folder",
+            remedy="Name a file for the output.",
+            filename=path,
         )
     if path.exists() and not overwrite:
         raise _exists(path, "file")
@@ -73,7 +76,10 @@ def output_folder(
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise FoundFileError(
-            "is-a-file", f"{path} exists and is a file", remedy="Name a folder for the output."
+            "is-a-file",
+            f"{unmarked(path)} exists and is a file",
+            remedy="Name a folder for the output.",
+            filename=path,
         )
     if path.exists() and not overwrite:
         raise _exists(path, "folder")
@@ -98,9 +104,10 @@ def output_folder(
 def _exists(path: Path, kind: str) -> FoundFileError:
     return FoundFileError(
         "exists",
-        f"{path} exists already",
+        f"{unmarked(path)} exists already",
         remedy=f"Name another {kind}, or pass `overwrite`.",
         parameter="overwrite",
+        filename=path,
     )
 
 

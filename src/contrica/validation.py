@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from contrica.errors import DataError, DelicateDataWarning, FeaturesError, ParameterError, warn
+from contrica.errors import (
+    DataError,
+    DelicateDataWarning,
+    FeaturesError,
+    ParameterError,
+    unmarked,
+    warn,
+)
 
 __all__ = [
     "check_choice",
@@ -19,6 +26,7 @@ __all__ = [
     "check_finite",
     "check_matrix",
     "check_n_rows",
+    "check_n_variables",
     "check_patterns",
     "check_rank",
     "check_same_features",
@@ -34,9 +42,14 @@ __all__ = [
 
 
 def _listing(names: Iterable[Any], limit: int = 5) -> str:
-    names = [str(name) for name in names]
+    names = [unmarked(name) for name in names]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def _written(value: object) -> str:
+    """A parameter's value as messages have it between backquotes, where text needs no quotes."""
+    return unmarked(value if isinstance(value, str) else repr(value))
 
 
 def _quoted(name: str) -> str:
@@ -51,7 +64,7 @@ def check_seed(random_state: object) -> None:
     if not (random_state is None or whole or isinstance(random_state, known)):
         raise ParameterError(
             "bad-seed",
-            f"`random_state={random_state!r}` cannot seed a generator",
+            f"`random_state={_written(random_state)}` cannot seed a generator",
             remedy="Give a whole number that is not negative, a numpy Generator or RandomState, or None.",
             parameter="random_state",
         )
@@ -71,10 +84,9 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuse a value that is not one of the named choices."""
     if not (isinstance(value, str) and value in choices):
         options = ", ".join(repr(choice) for choice in choices)
-        given = value if isinstance(value, str) else repr(value)
         raise ParameterError(
             "unknown-choice",
-            f"`{name}={given}` is not known",
+            f"`{name}={_written(value)}` is not known",
             remedy=f"Choose one of {options}.",
             parameter=name,
         )
@@ -125,6 +137,18 @@ def check_n_rows(n: int, minimum: int, what: str, *, hint: str = "Add rows") -> 
             f"{_quoted(what)} needs at least {minimum} rows",
             f"{hint}.",
             what,
+        )
+
+
+def check_n_variables(n: int, name: str) -> None:
+    """Refuse rows without columns."""
+    if n == 0:
+        raise DataError(
+            "no-variables",
+            f"{_quoted(name)} has no variables",
+            "at least one is needed",
+            "Rows are samples and columns are variables: transpose it if they are swapped.",
+            name,
         )
 
 
@@ -244,8 +268,12 @@ def check_same_features(
     *,
     name: str = "X",
     other: str = "background",
+    warns: bool = True,
 ) -> None:
-    """Two datasets, or a model and a dataset, are over the same variables in the same order."""
+    """Two datasets, or a model and a dataset, are over the same variables in the same order.
+
+    Where one of them has no names a warning says so, unless that is not known yet.
+    """
     if names is None or other_names is None:
         if n_features != n_other:
             raise FeaturesError(
@@ -255,7 +283,7 @@ def check_same_features(
                 parameter=other,
             )
         given = other_names if names is None else names
-        if given is not None and isinstance(given[0], str):
+        if warns and given is not None and isinstance(given[0], str):
             named, bare = (name, other) if other_names is None else (other, name)
             warn(
                 DelicateDataWarning(

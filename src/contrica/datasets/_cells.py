@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 
 from contrica.datasets._folder import UNREADABLE, find_file
 from contrica.datasets._real import standardised
-from contrica.errors import FileError, FileMissingError, ParameterError
+from contrica.errors import FileError, FileMissingError, ParameterError, unmarked
 from contrica.validation import check_choice, check_count
 
 __all__ = ["load_kang", "load_transplant", "load_transplant_part", "read_10x"]
@@ -104,9 +104,10 @@ def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
                 return path
     raise FileMissingError(
         "data-missing",
-        f"{' or '.join(names)} (or the same with .gz) is missing from {folder}",
+        f"{' or '.join(names)} (or the same with .gz) is missing from {unmarked(folder)}",
         "a sample in 10x format has matrix.mtx, genes.tsv or features.tsv, and barcodes.tsv",
         "Put all three there.",
+        filename=folder / names[0],
     )
 
 
@@ -162,8 +163,9 @@ def load_transplant(
         raise FileMissingError(
             "data-missing",
             f"{what}: of six samples {len(absent)} are missing",
-            remedy=f"Put the folders {', '.join(absent)} into {root}, each with matrix.mtx, genes.tsv "
-            f"and barcodes.tsv. They are available from {_TRANSPLANT}.",
+            remedy=f"Put the folders {', '.join(absent)} into {unmarked(root)}, each with matrix.mtx, "
+            f"genes.tsv and barcodes.tsv. They are available from {_TRANSPLANT}.",
+            filename=root / absent[0],
         )
     samples = {name: read_10x(root / name) for name in names}
     shared = _shared_genes(samples)

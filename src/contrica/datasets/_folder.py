@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from contrica.errors import FileError, FileMissingError, PackageMissingError
+from contrica.errors import FileError, FileMissingError, PackageMissingError, unmarked
 
 __all__ = ["UNREADABLE", "data_folder", "fetch", "find_file"]
 
@@ -55,9 +55,10 @@ def data_folder(folder: str | Path | None = None) -> Path:
     if not Path(named).is_dir():
         raise FileMissingError(
             "no-data-folder",
-            f"the folder of datasets {named} does not exist",
+            f"the folder of datasets {unmarked(named)} does not exist",
             remedy="Check the path.",
             parameter="data",
+            filename=named,
         )
     return Path(named)
 
@@ -93,6 +94,7 @@ def find_file(folder: str | Path | None, *places: str, what: str, source: str) -
             f"missing: {what}, since {error.got}",
             remedy=f"{error.remedy} In that folder, put {' or '.join(places)} ({source}).",
             parameter=error.parameter,
+            filename=error.filename,
         ) from None
     for place in places:
         if (root / place).exists():
@@ -100,7 +102,8 @@ def find_file(folder: str | Path | None, *places: str, what: str, source: str) -
     raise FileMissingError(
         "data-missing",
         f"missing: {what}",
-        remedy=f"Put {' or '.join(places)} into {root}; available from {source}.",
+        remedy=f"Put {' or '.join(places)} into {unmarked(root)}; available from {source}.",
+        filename=root / places[0],
     )
 
 

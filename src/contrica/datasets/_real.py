@@ -10,7 +10,13 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from contrica.datasets._folder import UNREADABLE, fetch, find_file
-from contrica.errors import FileError, FileMissingError, PackageMissingError, ParameterError
+from contrica.errors import (
+    FileError,
+    FileMissingError,
+    PackageMissingError,
+    ParameterError,
+    unmarked,
+)
 from contrica.validation import check_choice
 
 __all__ = ["load_corrupted_mnist", "load_mouse_protein"]
@@ -242,15 +248,17 @@ def _images_in(folder: Path) -> np.ndarray:
     if not folder.is_dir():
         raise FileMissingError(
             "data-missing",
-            f"the folder of images {folder} is missing",
+            f"the folder of images {unmarked(folder)} is missing",
             remedy="Put photographs there.",
+            filename=folder,
         )
     files = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".png", ".jpg", ".jpeg"))
     if not files:
         raise FileMissingError(
             "data-missing",
-            f"{folder} has no png or jpg images",
+            f"{unmarked(folder)} has no png or jpg images",
             remedy="Put photographs there.",
+            filename=folder,
         )
     found = []
     for file in files:

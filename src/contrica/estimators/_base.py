@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from numbers import Integral
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from contrica.errors import DataError, IterationError, PatternWarning, warn
 from contrica.estimators._background import Background
-from contrica.estimators._sums import add_blocks, check_sums, from_sums, sums_of
+from contrica.estimators._sums import (
+    add_blocks,
+    check_summable,
+    check_sums,
+    from_sums,
+    sums_of,
+)
 from contrica.estimators._transformer import ContrastTransformer, documented, unchanged_on_error
 from contrica.moments.estimates import Cumulants, Storage
-from contrica.moments.projection import CUMULANTS, check_n_pcs, n_axes
+from contrica.moments.projection import CUMULANTS, check_n_pcs
 from contrica.moments.streaming import DataSums
 from contrica.moments.symmetric import fix_signs
 from contrica.moments.working import Workplace
@@ -36,6 +44,10 @@ __all__ = ["BaseContrastive"]
 
 # What `partial_fit` keeps from call to call.
 _SUMS = ("foreground_sums_", "background_sums_")
+_ONLY_ADDED = (
+    "Rows were added to this %(name)s instance, but it is not fitted yet. Call 'fit_sums' to work the "
+    "patterns out."
+)
 
 
 class BaseContrastive(ContrastTransformer):
@@ -54,6 +66,8 @@ class BaseContrastive(ContrastTransformer):
     memory_limit: Any
     device: str | None
     dtype: str
+    # while a fit goes on
+    _workplace: Workplace
 
     @abstractmethod
     def _separate(self, problem: Problem, rng: np.random.Generator) -> Separation:
@@ -63,7 +77,8 @@ class BaseContrastive(ContrastTransformer):
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
         self._check_parameters()
         self._warn_of_no_effect()
-        with unchanged_on_error(self):
+        background = background.data if isinstance(background, Background) else background
+        with self._at_work(), unchanged_on_error(self):
             rng = generator(self.random_state)
             summed = any(isinstance(part, Iterator | DataSums) for part in (X, background))
             problem = self._sum(X, background) if summed else self._read(X, y, background)
@@ -73,10 +88,13 @@ class BaseContrastive(ContrastTransformer):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        if isinstance(X, Iterator):
+        if isinstance(X, Iterator | DataSums):
+            what = "sums, in which no row is left"
+            if isinstance(X, Iterator):
+                what = "an iterator, which can be read once: nothing would be left"
             raise IterationError(
                 "read-once",
-                "`X` is an iterator, which can be read once: nothing would be left to transform",
+                f"`X` is {what} to transform",
                 remedy="Give what can be read again from its beginning, contrica.rows.Blocks of a list "
                 "or of a function, or call fit, and then transform of other rows.",
                 parameter="X",
@@ -96,7 +114,8 @@ class BaseContrastive(ContrastTransformer):
         check_choice("cumulant", self.cumulant, CUMULANTS)
         check_choice("projection", self.projection, ("pattern", "filter"))
         check_choice("dtype", self.dtype, ("float64", "float32"))
-        memory_budget(self.memory_limit)
+        if self.memory_limit is not None:
+            memory_budget(self.memory_limit)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
         check_scale("tol", self.tol)
@@ -108,26 +127,24 @@ class BaseContrastive(ContrastTransformer):
 
     def _check_width(self, n_features: int, *, contrasted: bool) -> None:
         super()._check_width(n_features, contrasted=contrasted)
-        axes = self._workplace.given_basis(n_features)
-        if axes is None:
-            n_axes(self.n_pcs, n_features)
-            known = min(int(self.n_pcs), n_features) if isinstance(self.n_pcs, Integral) else 0
-        else:
-            known = axes.shape[1]
-        # more dimensions than variables there will not be
-        self._request.ranks(known or n_features)
-        self._check_budget(known, 0)
+        self._request.ranks(self._workplace.max_dimensions(n_features))
+        self._check_budget(self._workplace.dimensions(n_features) or 0, 0)
 
     def _check_budget(self, n_dimensions: int, n_rows: int) -> None:
         """Refuse what will not fit the memory, before any of it is computed."""
         self._workplace.check_budget(n_dimensions, n_rows)
 
-    @property
-    def _workplace(self) -> Workplace:
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """One workplace for all of a fit, so that it has one memory budget."""
         estimate: Any = self.cumulant
-        return Workplace(
+        self._workplace = Workplace(
             self.n_pcs, self.basis, estimate, self.memory_limit, self.device, self.dtype
         )
+        try:
+            yield
+        finally:
+            del self._workplace
 
     @property
     def _request(self) -> Request:
@@ -145,10 +162,12 @@ class BaseContrastive(ContrastTransformer):
     def _read(self, X: Any, y: Any, background: Any) -> Problem:
         """The problem from rows that can be read again: one pass, one for PCA, one for cumulants."""
         datasets, workplace = self._open(X, y, background), self._workplace
+        n_features, n_rows = datasets[0].n_features, sum(map(len, datasets))
+        self._check_budget(workplace.dimensions(n_features) or 0, n_rows)
         workplace.move(datasets)
         basis = workplace.axes(datasets)
-        dimensions = datasets[0].n_features if basis is None else basis.shape[1]
-        self._check_budget(dimensions, sum(map(len, datasets)))
+        dimensions = n_features if basis is None else basis.shape[1]
+        self._check_budget(dimensions, n_rows)
         taken = workplace.take(
             datasets,
             basis,
@@ -195,9 +214,9 @@ class BaseContrastive(ContrastTransformer):
                 parameter="background",
             )
         workplace = self._workplace
-        parts = {"X": sums_of(X, "X", workplace)}
-        if background is not None:
-            parts["background"] = sums_of(background, "background", workplace)
+        check_summable(workplace)
+        given = {"X": X} | ({} if background is None else {"background": background})
+        parts = sums_of(given, workplace, partial(self._check_width, contrasted=len(given) > 1))
         if "background" not in parts or parts["background"].n_samples == 0:
             parts = {"X": parts["X"]}
             self._warn_alone()
@@ -247,7 +266,9 @@ class BaseContrastive(ContrastTransformer):
         if not sums:
             sums = [DataSums(basis=self.basis, memory_limit=self.memory_limit) for _ in _SUMS]
         name = type(self).__name__
-        add_blocks(sums, (X, background), ("X", "background"), self._workplace, name)
+        with self._at_work():
+            check_summable(self._workplace)
+            add_blocks(sums, (X, background), ("X", "background"), self._workplace, name)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.foreground_sums_, self.background_sums_ = sums
@@ -279,6 +300,10 @@ class BaseContrastive(ContrastTransformer):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "components_" in vars(self)
+
+    def _check_fitted(self) -> None:
+        added = any(name in vars(self) for name in _SUMS)
+        check_is_fitted(self, msg=_ONLY_ADDED if added else None)
 
     # --- what was learnt ---
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from contrica.errors import DataError, ParameterError, ParameterWarning, warn
 from contrica.estimators._base import BaseContrastive
@@ -85,7 +84,8 @@ class ContrastiveICA(BaseContrastive):
         quarter of what is free. It decides whether cumulants are written out or contracted on demand,
         which gives the same patterns. Where it leaves no room for all rows in the dimensions worked in,
         or these are more than 100 000 rows and take more than 128 MB, the dimension of a contrast
-        subspace and the rotation in it come from a random sample of the rows, the same in every fit;
+        subspace and the rotation in it come from a random sample of the rows, the same in every fit, and
+        so do t-values of "joint" if moments of 40 groups of rows would take more than half of it;
         cumulants are of all rows always. What cannot fit is refused before it is computed.
     device : str or None, default=None
         Where sums over rows are taken: such as "cuda", for which torch or cupy is needed. ``None``: where
@@ -242,7 +242,7 @@ class ContrastiveICA(BaseContrastive):
     def _check_width(self, n_features: int, *, contrasted: bool) -> None:
         super()._check_width(n_features, contrasted=contrasted)
         if self.solver == "subspace" and contrasted:
-            check_dimension(self._request, n_features)
+            check_dimension(self._request, self._workplace.max_dimensions(n_features))
 
     def _check_budget(self, n_dimensions: int, n_rows: int) -> None:
         super()._check_budget(n_dimensions, n_rows)
@@ -290,15 +290,16 @@ class ContrastiveICA(BaseContrastive):
         -------
         str
         """
-        check_is_fitted(self)
+        self._check_fitted()
         lines = [f"solver: {self.solver_} ({self.reason_})"]
         plural = "" if self.n_foreground_ == 1 else "s"
         sizes = f"{self.n_foreground_} foreground pattern{plural}, in {self.n_pcs_} dimensions"
         if self.solver_ in ("paper", "joint"):
             sizes = f"{self.n_background_} background and {sizes}"
         lines.append(f"ranks: {sizes}")
-        if self.solver_ == "subspace" and self.n_rows_sampled_[0] < self.n_samples_:
-            sampled, total = self.n_rows_sampled_[0], self.n_samples_
+        sampled = next(iter(self.n_rows_sampled_), None)  # which earlier versions did not save
+        if self.solver_ == "subspace" and sampled is not None and sampled < self.n_samples_:
+            total = self.n_samples_
             lines.append(f"rows: dimension and rotation from a sample of {sampled} of {total}")
         if self.rank_choice_ is not None:
             lines.append(f"rank selection: {self.rank_choice_.description}")

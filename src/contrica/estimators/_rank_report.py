@@ -23,7 +23,8 @@ class _Counted(ContrastiveICA):
 
     def report(self, X: Any, background: Any, rng: np.random.Generator) -> RankReport:
         self._check_parameters()
-        problem = self._read(X, None, background)
+        with self._at_work():
+            problem = self._read(X, None, background)
         with few_threads(problem.n_features):
             return RankReport.of(problem, self._request, rng=rng)
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from contrica.errors import DataError, FeaturesError, ParameterError
-from contrica.estimators._background import Background
 from contrica.moments.estimates import Cumulants
 from contrica.moments.projection import basis_of_cumulants
-from contrica.moments.streaming import CheckedRows, DataSums
+from contrica.moments.streaming import CheckedRows, DataSums, same_basis
 from contrica.moments.working import Workplace
-from contrica.rows.containers import as_rows
+from contrica.rows.containers import as_rows, column_names
 from contrica.rows.device import on_device
-from contrica.rows.protocol import Rows
-from contrica.validation import check_n_rows
+from contrica.rows.protocol import Rows, width_of
+from contrica.validation import check_n_rows, check_width
 
-__all__ = ["SummedRows", "add_blocks", "check_sums", "from_sums", "sums_of"]
+__all__ = [
+    "SummedRows",
+    "add_blocks",
+    "check_basis",
+    "check_summable",
+    "check_sums",
+    "from_sums",
+    "sums_of",
+]
 
 
 class SummedRows(NamedTuple):
@@ -29,26 +36,101 @@ class SummedRows(NamedTuple):
     rows: list[np.ndarray]
 
 
-def sums_of(part: Any, name: str, workplace: Workplace) -> DataSums:
-    """Sums as they are, or of rows, or of the blocks of an iterator.
+def check_summable(workplace: Workplace) -> None:
+    """Refuse what cannot be worked out of sums, before any row is read.
 
     Parameters
     ----------
-    part : DataSums, iterator of blocks of rows, or rows
-    name : str
-        What errors call it.
     workplace : Workplace
+    """
+    if workplace.cumulant == "robust":
+        raise ParameterError(
+            "robust-needs-rows",
+            "`cumulant=robust` reads all rows several times",
+            "rows that are summed are read once",
+            "Use `cumulant=plugin`, or fit rows that can be read again.",
+            "cumulant",
+        )
+    if workplace.dtype == "float32":
+        raise ParameterError(
+            "single-needs-mean",
+            "`dtype=float32` needs the mean of all rows before the first is rounded",
+            "rows that are summed are read once",
+            "Use `dtype=float64`, or fit rows that can be read again.",
+            "dtype",
+        )
+
+
+def sums_of(
+    given: Mapping[str, Any], workplace: Workplace, check_parameters: Callable[[int], None]
+) -> dict[str, DataSums]:
+    """Sums of every dataset: as they are, or of rows, or of the blocks of an iterator.
+
+    Parameters
+    ----------
+    given : mapping
+        DataSums, iterators of blocks of rows, or rows, by the name that errors call them.
+    workplace : Workplace
+    check_parameters : callable
+        Is told the number of variables when a first block is there, and may refuse it.
 
     Returns
     -------
-    DataSums
+    dict of DataSums
+        By the same names, in the same order.
     """
-    part = part.data if isinstance(part, Background) else part
-    if isinstance(part, DataSums):
-        return part
-    sums = DataSums(basis=workplace.basis, memory_limit=workplace.memory_limit)
+    found = {name: part for name, part in given.items() if isinstance(part, DataSums)}
+    for name, part in found.items():
+        check_basis(part, name, workplace)
+    for name, part in given.items():
+        if name not in found:
+            beside = next(((n, sums) for n, sums in found.items() if sums.n_samples), None)
+            found[name] = _summed(part, name, beside, workplace, check_parameters)
+    return {name: found[name] for name in given}
+
+
+def check_basis(sums: DataSums, name: str, workplace: Workplace) -> None:
+    """Refuse sums in other axes than those that are asked for.
+
+    Parameters
+    ----------
+    sums : DataSums
+    name : str
+        What errors call them.
+    workplace : Workplace
+    """
+    if workplace.basis is None or sums.n_samples == 0:
+        return
+    if not same_basis(workplace.given_basis(sums.n_features), sums.basis):
+        axes = "no basis" if sums.basis is None else "another basis"
+        raise ParameterError(
+            "basis",
+            f"the sums of `{name}` were taken in {axes}",
+            "`basis` gives the axes to work in",
+            "Sum the rows in that basis, DataSums(basis=...), or leave `basis` out.",
+            "basis",
+        )
+
+
+def _summed(
+    part: Any,
+    name: str,
+    beside: tuple[str, DataSums] | None,
+    workplace: Workplace,
+    check_parameters: Callable[[int], None],
+) -> DataSums:
+    """Sums of rows, over the variables and in the axes of the dataset beside them, if there is one."""
+    whose, other = beside or ("", DataSums(basis=workplace.basis))
+    sums = DataSums(basis=other.basis, memory_limit=workplace.budget)
     for block in part if isinstance(part, Iterator) else [part]:
-        sums.add(_checked_rows(sums, block, name, workplace))
+        rows = as_rows(block, name)
+        width = _width(rows)
+        if width and other.n_samples:
+            check_width(width, other.n_features, name)
+            sums.compare_columns(column_names(block), name, other.columns, whose)
+        if width and sums.n_samples == 0:
+            check_parameters(width)
+        sums.add(_checked_rows(sums, rows, block, name, workplace))
     if sums.n_samples == 0:
         raise DataError(
             "empty", f"{name} has no blocks of rows", remedy="Give at least one.", parameter=name
@@ -80,9 +162,11 @@ def add_blocks(
     columns = next((part.columns for part in sums if part.columns), None)
     adding: list[tuple[DataSums, DataSums | CheckedRows]] = []
     for own, block, name in zip(sums, blocks, names, strict=True):
+        check_basis(own, name, workplace)
         if block is None:
             continue
-        new_width = _width(block, name)
+        rows = block if isinstance(block, DataSums) else as_rows(block, name)
+        new_width = _width(rows)
         if width and new_width and new_width != width:
             raise FeaturesError(
                 "width",
@@ -92,51 +176,46 @@ def add_blocks(
                 name,
             )
         checked: DataSums | CheckedRows
-        if isinstance(block, DataSums):
-            own.check_merge(block)
-            checked = block
+        if isinstance(rows, DataSums):
+            own.check_merge(rows)
+            checked = rows
         else:
-            checked = _checked_rows(own, block, name, workplace)
+            checked = _checked_rows(own, rows, block, name, workplace)
         own.compare_columns(checked.columns, name, columns)
         width, columns = new_width or width, columns or checked.columns
         adding.append((own, checked))
-    for own, checked in adding:
-        own.merge(checked) if isinstance(checked, DataSums) else own.add(checked)
+    _add_all(adding)
 
 
-def _width(block: Any, name: str) -> int:
+def _add_all(adding: Sequence[tuple[DataSums, DataSums | CheckedRows]]) -> None:
+    """Read all that has to be read again, which may fail, and only then change the sums."""
+    ready = [
+        (own, part if isinstance(part, DataSums) else own.read(part))
+        for own, part in adding
+        if isinstance(part, DataSums) or part.summary is not None
+    ]
+    for own, found in ready:
+        own.merge(found) if isinstance(found, DataSums) else own.add_read(found)
+
+
+def _width(rows: Any) -> int:
     """Variables of rows, or of sums; 0 for sums without rows, and for what is not a table."""
-    if isinstance(block, DataSums):
-        return block.n_features
-    rows = as_rows(block, name)
-    shape = rows.shape if hasattr(rows, "shape") else np.shape(rows)
+    if isinstance(rows, DataSums):
+        return rows.n_features
+    if isinstance(rows, Rows):
+        return rows.n_columns
+    shape = np.shape(rows)
     return int(shape[1]) if len(shape) == 2 else 0
 
 
-def _checked_rows(own: DataSums, block: Any, name: str, workplace: Workplace) -> CheckedRows:
-    """A block of rows that can be added to sums, on the device where one is asked for."""
-    if workplace.cumulant == "robust":
-        raise ParameterError(
-            "robust-needs-rows",
-            "`cumulant=robust` reads all rows several times",
-            "rows that are summed are read once",
-            "Use `cumulant=plugin`, or fit rows that can be read again.",
-            "cumulant",
-        )
-    if workplace.dtype == "float32":
-        raise ParameterError(
-            "single-needs-mean",
-            "`dtype=float32` needs the mean of all rows before the first is rounded",
-            "rows that are summed are read once",
-            "Use `dtype=float64`, or fit rows that can be read again.",
-            "dtype",
-        )
-    rows = as_rows(block, name)
+def _checked_rows(
+    own: DataSums, rows: Any, block: Any, name: str, workplace: Workplace
+) -> CheckedRows:
+    """Rows of a block that can be added to sums, on the device where one is asked for."""
     if isinstance(rows, np.ndarray | Rows) and getattr(rows, "ndim", 2) == 2:
+        workplace.given_basis(width_of(rows))
         rows = on_device(rows, workplace.device)
-    checked = own.check(rows, name, columns_of=block)
-    workplace.given_basis(checked.rows.shape[1])
-    return checked
+    return own.check(rows, name, columns_of=block)
 
 
 def check_sums(parts: dict[str, DataSums]) -> None:
@@ -147,11 +226,11 @@ def check_sums(parts: dict[str, DataSums]) -> None:
     parts : dict of DataSums
         By the name that errors call them.
     """
-    first = next(iter(parts.values()))
+    whose, first = next(iter(parts.items()))
     for name, sums in parts.items():
         check_n_rows(sums.n_samples, 2, name)
         if sums is not first:
-            sums.check_beside(first, name)
+            sums.check_beside(first, name, whose)
 
 
 def from_sums(sums: Sequence[DataSums], workplace: Workplace) -> SummedRows:

@@ -18,7 +18,7 @@ from contrica.moments.estimates import Cumulants
 from contrica.moments.fourth import cumulants
 from contrica.moments.symmetric import fix_signs
 from contrica.rows.containers import as_rows
-from contrica.rows.dataset import Dataset, check_same_variables, names_of
+from contrica.rows.dataset import Dataset, check_same_variables, names_of, read_datasets
 from contrica.rows.device import is_tensor, tensor_times
 from contrica.rows.products import rows_times
 from contrica.rows.protocol import Rows
@@ -136,7 +136,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Refuse parameters that do not go with so many variables; no row was read."""
         n_pcs = getattr(self, "n_pcs", None)
         if contrasted and self._alone is not None and (n_features < 2 or n_pcs == 1):
-            working_in = f" and `n_pcs={n_pcs!r}`" if hasattr(self, "n_pcs") else ""
+            working_in = f" and `n_pcs={n_pcs}`" if hasattr(self, "n_pcs") else ""
             raise DataError(
                 "one-direction",
                 f"`X` and background have {n_features} feature(s){working_in}",
@@ -147,13 +147,14 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """The border: containers, widths and names, parameters against them, and then one pass."""
         foreground = Dataset(X, "X")
         others = [Dataset(data, name) for name, data in self._backgrounds(background).items()]
-        check_same_variables([foreground, *others])
+        datasets = [foreground, *others]
+        check_same_variables(datasets)
         self._check_width(foreground.n_features, contrasted=bool(others))
+        read_datasets(datasets)
         if isinstance(foreground.rows, Rows):
             self._remember(foreground.n_features, foreground.names)
         else:
             validate_data(self, X, skip_check_array=True)
-        datasets = [part.read() for part in (foreground, *others)]
         self._warn_of_second_argument(y, foreground.n_features)
         if not others:
             self._warn_alone()
@@ -241,6 +242,9 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "background",
             )
 
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
     @property
     def _axes(self) -> np.ndarray:
         """What `transform` multiplies by, as rows."""
@@ -259,26 +263,34 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ndarray of shape (n_samples, n_components)
             A tensor on the same device for a tensor of torch or cupy.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         rows = as_rows(X, "X")
-        if isinstance(rows, Rows):
-            names = names_of(X)
-            check_same_features(
-                getattr(self, "feature_names_in_", None),
-                names_of(rows) if names is None else names,
-                self.n_features_in_,
-                rows.shape[1],
-                name="what was fitted",
-                other="X",
-            )
-            offset = self.mean_ @ self._axes.T
-            if is_tensor(X):
-                return tensor_times(X, self._axes.T, offset)
-            scores = rows_times(rows, self._axes.T) - offset
-            check_scores(scores)
-            return scores
-        rows = validate_data(self, rows, dtype=np.float64, reset=False)
-        return (rows - self.mean_) @ self._axes.T
+        if not isinstance(rows, Rows):
+            rows = validate_data(self, rows, dtype=np.float64, reset=False)
+            return (rows - self.mean_) @ self._axes.T
+        are_read = rows.is_counted
+        self._check_features(X, rows, are_read=are_read)
+        offset = self.mean_ @ self._axes.T
+        if is_tensor(X):
+            return tensor_times(X, self._axes.T, offset)
+        scores = rows_times(rows, self._axes.T) - offset
+        if not are_read:  # later blocks may have had names
+            self._check_features(X, rows, are_read=True)
+        check_scores(scores)
+        return scores
+
+    def _check_features(self, X: Any, rows: Rows, *, are_read: bool) -> None:
+        """Refuse rows over other variables than those fitted."""
+        names = names_of(X)
+        check_same_features(
+            getattr(self, "feature_names_in_", None),
+            names_of(rows) if names is None else names,
+            self.n_features_in_,
+            rows.n_columns,
+            name="what was fitted",
+            other="X",
+            warns=are_read,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -300,7 +312,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
+        self._check_fitted()
         scores = check_array(X, dtype=np.float64, input_name="scores")
         if scores.shape[1] != len(self.components_):
             raise DataError(

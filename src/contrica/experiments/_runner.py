@@ -21,6 +21,7 @@ from contrica.errors import (
     FoundFileError,
     IdentifiabilityWarning,
     PatternWarning,
+    unmarked,
 )
 from contrica.experiments._report import Result, Row, markdown
 from contrica.output import output_file, output_folder
@@ -202,9 +203,10 @@ def reproduce(
     if not nearest.is_dir():
         raise FoundFileError(
             "file-not-folder",
-            f"{nearest} exists and is a file",
+            f"{unmarked(nearest)} exists and is a file",
             remedy="Name a folder for the output.",
             parameter="out",
+            filename=nearest,
         )
     if data is not None:
         data_folder(data)  # a path that is mistyped is said at once
@@ -267,9 +269,10 @@ def _check_others(folder: Path, keys: dict[str, str]) -> None:
         if done is not None and done.key != key:
             raise FoundFileError(
                 "other-result",
-                f"{folder / name} has a result of another run ({done.key}; asked for: {key})",
+                f"{unmarked(folder / name)} has a result of another run ({done.key}; asked for: {key})",
                 remedy="Name another folder, or give `overwrite` to run it again.",
                 parameter="overwrite",
+                filename=folder / name,
             )
 
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from contrica.moments.operators import PackedTensor
 from contrica.moments.packed import BlockMoments, Moments, moved_moments
+from contrica.moments.symmetric import n_packed
 from contrica.rows.device import single_precision_parts
 
-__all__ = ["GroupMoments"]
+__all__ = ["GroupMoments", "MomentsOfGroup", "group_bytes"]
+
+
+class MomentsOfGroup(NamedTuple):
+    """Moments of the rows of one group about a point.
+
+    Attributes
+    ----------
+    n_samples : int
+    second : ndarray of shape (p, p)
+    fourth : PackedTensor
+    """
+
+    n_samples: int
+    second: np.ndarray
+    fourth: PackedTensor
 
 
 class GroupMoments:
@@ -59,18 +74,33 @@ class GroupMoments:
             whole.merge(part)
         return whole
 
-    def about(self, mean: np.ndarray) -> Iterator[tuple[int, np.ndarray, PackedTensor]]:
-        """Of each group: its rows, and their second and fourth moments about a point.
+    def about(self, mean: np.ndarray) -> list[MomentsOfGroup]:
+        """Moments of each group about a point; the sums are let go of, one after the other.
 
         Parameters
         ----------
         mean : ndarray of shape (p,)
 
-        Yields
-        ------
-        n_samples : int
-        second : ndarray of shape (p, p)
-        fourth : PackedTensor
+        Returns
+        -------
+        list of MomentsOfGroup
         """
-        for part in self.parts:
-            yield part.n_samples, *moved_moments(part, mean)
+        found, self._expanded = [], None
+        while self.parts:
+            part = self.parts.pop(0)
+            found.append(MomentsOfGroup(part.n_samples, *moved_moments(part, mean)))
+        return found
+
+
+def group_bytes(n_features: int, n_groups: int) -> int:
+    """Memory that the moments of so many groups take.
+
+    Parameters
+    ----------
+    n_features, n_groups : int
+
+    Returns
+    -------
+    int
+    """
+    return n_groups * 8 * n_packed(n_features + 1) ** 2

@@ -245,7 +245,9 @@ def moved_moments(moments: Moments, mean: np.ndarray) -> tuple[np.ndarray, Packe
     fourth : PackedTensor
     """
     p = moments.n_features
-    gram = _mirrored(_moved(moments._whole(), moments._shift - mean) / moments.n_samples)
+    gram = _moved(moments._whole(), moments._shift - mean)
+    gram /= moments.n_samples
+    _mirrored(gram)
     return gram[1 : 1 + p, 1 : 1 + p], PackedTensor(gram[1 + p :, 1 + p :], p)
 
 

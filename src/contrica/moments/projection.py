@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from contrica.errors import ParameterError
 from contrica.moments.estimates import Cumulants, Estimate, Storage
 from contrica.moments.fourth import MAX_PACKED_FEATURES, cumulants, fits_packed
-from contrica.moments.grouped import GroupMoments
+from contrica.moments.grouped import GroupMoments, MomentsOfGroup
 from contrica.moments.packed import BlockMoments, expanded_rows
 from contrica.moments.scatter import Scatter
 from contrica.moments.symmetric import fix_signs
@@ -248,11 +248,14 @@ def rows_in(
 
 
 class Surveyed(NamedTuple):
-    """Cumulants of all rows, a sample of the rows, and moments of groups of them if asked for."""
+    """Cumulants of all rows, a sample of the rows, and moments of groups of them if asked for.
+
+    Those are about the mean of all rows.
+    """
 
     cumulants: Cumulants
     rows: np.ndarray
-    grouped: GroupMoments | None
+    grouped: list[MomentsOfGroup] | None
 
 
 def survey(
@@ -293,8 +296,9 @@ def survey(
     both = accumulate(rows, partial(RowSurvey, k, index, n_groups), step)
     if both.grouped is None:
         return Surveyed(both.moments.cumulants(estimate, last=True), both.chosen.rows(k), None)
-    total = both.grouped.total().cumulants(estimate, last=True)
-    return Surveyed(total, both.chosen.rows(k), both.grouped)
+    total = both.grouped.total()
+    grouped = both.grouped.about(total.mean())
+    return Surveyed(total.cumulants(estimate, last=True), both.chosen.rows(k), grouped)
 
 
 class RowSurvey:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.errors import DataError, FileError, FileMissingError, ParameterError
+from contrica.errors import DataError, FileError, FileMissingError, ParameterError, unmarked
 from contrica.moments.estimates import Cumulants, Estimate
 from contrica.moments.fourth import packed_bytes
 from contrica.moments.packed import Moments, expanded_rows
@@ -24,11 +25,17 @@ from contrica.moments.projection import RowSurvey
 from contrica.rows.containers import as_rows, column_names
 from contrica.rows.memory import check_memory, memory_budget
 from contrica.rows.products import projected
-from contrica.rows.protocol import Rows, accumulate
-from contrica.rows.summary import ColumnSummary, Summary, column_summary
-from contrica.validation import check_count, check_finite, check_same_features, check_width
+from contrica.rows.protocol import Rows, accumulate, width_of
+from contrica.rows.summary import ColumnSummary, Summary, summed_columns
+from contrica.validation import (
+    check_count,
+    check_finite,
+    check_n_variables,
+    check_same_features,
+    check_width,
+)
 
-__all__ = ["CheckedRows", "DataSums"]
+__all__ = ["CheckedRows", "DataSums", "ReadRows", "same_basis"]
 
 # Entries of the rows that are kept as a sample: 32 MB.
 SAMPLE_ENTRIES = 2**22
@@ -50,6 +57,27 @@ class CheckedRows(NamedTuple):
     rows: np.ndarray | Rows
     summary: ColumnSummary | None
     columns: list[str] | None
+
+
+class ReadRows(NamedTuple):
+    """Rows that were read as often as it takes: what is left to do cannot fail.
+
+    Attributes
+    ----------
+    checked : CheckedRows
+    moments : Moments or None
+        Their moments; ``None`` of an array, whose rows are in memory.
+    kept, keys : ndarray
+        Those that the sample may keep, and the numbers that they drew.
+    drawn : numpy.random.Generator
+        What draws the next.
+    """
+
+    checked: CheckedRows
+    moments: Moments | None
+    kept: np.ndarray
+    keys: np.ndarray
+    drawn: np.random.Generator
 
 
 class DataSums:
@@ -130,17 +158,25 @@ class DataSums:
                     "A single row is row.reshape(1, -1).",
                     name,
                 )
-        self._check_room(rows.shape[1], name)
-        columns = column_names(X if columns_of is None else columns_of)
-        columns = column_names(rows) if columns is None else columns
-        self.compare_columns(columns, name)
-        summary = column_summary(rows) if len(rows) else None
+        width, table = width_of(rows), X if columns_of is None else columns_of
+        check_n_variables(width, name)
+        self._check_room(width, name)
+        self.compare_columns(column_names(table) or column_names(rows), name)
+        total = summed_columns(rows)
+        summary = total.summary() if total.n_rows else None
         if summary is not None:
             check_finite(summary, name)
+        # of a stream a later block may have had names
+        columns = column_names(table) or column_names(rows)
+        self.compare_columns(columns, name)
         return CheckedRows(rows, summary, columns)
 
     def compare_columns(
-        self, columns: list[str] | None, name: str, known: list[str] | None = None
+        self,
+        columns: list[str] | None,
+        name: str,
+        known: list[str] | None = None,
+        whose: str = "earlier rows",
     ) -> None:
         """Refuse other variables, or the same in another order, where both have names.
 
@@ -151,24 +187,26 @@ class DataSums:
             What errors call the rows that have them.
         known : list of str, optional
             What to compare with; the names of the rows so far by default.
+        whose : str
+            What errors call the rows that have those.
         """
         earlier = known or self.columns
         if earlier is not None and columns is not None:
             before, now = (np.asarray(each, dtype=object) for each in (earlier, columns))
-            check_same_features(before, now, before.size, now.size, name="earlier rows", other=name)
+            check_same_features(before, now, before.size, now.size, name=whose, other=name)
 
-    def check_beside(self, other: DataSums, name: str) -> None:
+    def check_beside(self, other: DataSums, name: str, whose: str) -> None:
         """Refuse sums over other variables, or in another basis, than those of another dataset.
 
         Parameters
         ----------
         other : DataSums
-        name : str
-            What errors call these.
+        name, whose : str
+            What errors call these, and the others.
         """
         check_width(self.n_features, other.n_features, name)
-        self.compare_columns(other.columns, name)
-        if not _same_basis(self.basis, other.basis):
+        self.compare_columns(self.columns, name, other.columns, whose)
+        if not same_basis(self.basis, other.basis):
             raise ParameterError(
                 "basis",
                 "the sums of foreground and background were taken in different bases",
@@ -178,37 +216,64 @@ class DataSums:
 
     def add(self, checked: CheckedRows) -> DataSums:
         """Add what `check` has approved; for rows that can be read again a second pass."""
-        rows, summary, columns = checked
-        if summary is None:
-            return self
-        self.columns = self.columns or columns
+        return self if checked.summary is None else self.add_read(self.read(checked))
+
+    def read(self, checked: CheckedRows) -> ReadRows:
+        """Read rows that `check` has approved as often as it takes to add them; nothing is added yet.
+
+        Parameters
+        ----------
+        checked : CheckedRows
+            Of at least one row.
+
+        Returns
+        -------
+        ReadRows
+        """
+        rows, drawn = checked.rows, deepcopy(self._drawn)
+        width = rows.shape[1] if self.basis is None else self.basis.shape[1]
+        keys = drawn.random(len(rows))
+        index = np.flatnonzero(keys < self._limit)
+        most = self._max_kept(width)
+        if index.size > most:
+            index = np.sort(index[np.argpartition(keys[index], most)[:most]])
+        inside = projected(rows, self.basis)
+        if not isinstance(inside, Rows):
+            return ReadRows(checked, None, inside[index], keys[index], drawn)
+        found = accumulate(
+            inside, partial(RowSurvey, width, index, 0), expanded_rows(width, inside)
+        )
+        return ReadRows(checked, found.moments, found.chosen.rows(width), keys[index], drawn)
+
+    def add_read(self, found: ReadRows) -> DataSums:
+        """Add what `read` returned; nothing may have been added since.
+
+        Parameters
+        ----------
+        found : ReadRows
+
+        Returns
+        -------
+        DataSums
+        """
+        rows, summary, columns = found.checked
         if self._moments is None:
             self._begin(rows.shape[1])
-        self._columns.add(summary)
-        keys = self._drawn.random(len(rows))
-        index = np.flatnonzero(keys < self._limit)
-        if index.size > self._most:
-            index = np.sort(index[np.argpartition(keys[index], self._most)[: self._most]])
-        inside = projected(rows, self.basis)
-        if isinstance(inside, Rows):
-            width = self._rows.shape[1]
-            found = accumulate(
-                inside, partial(RowSurvey, width, index, 0), expanded_rows(width, inside)
-            )
-            self._moments.merge(found.moments)  # type: ignore[union-attr]
-            kept = found.chosen.rows(width)
+        if found.moments is None:
+            self._moments.update(rows)  # type: ignore[union-attr]
         else:
-            self._moments.update(inside)  # type: ignore[union-attr]
-            kept = inside[index]
-        self._keep(kept, keys[index])
+            self._moments.merge(found.moments)  # type: ignore[union-attr]
+        self._columns.add(summary)  # type: ignore[arg-type]
+        self._keep(found.kept, found.keys)
+        self._drawn, self.columns = found.drawn, self.columns or columns
         self.n_samples += len(rows)
         return self
 
-    @property
-    def _most(self) -> int:
-        """Rows to keep at most."""
-        width = max(self._rows.shape[1], 1)
-        return max(SAMPLE_ENTRIES // width, MIN_KEPT) if self.n_kept is None else self.n_kept
+    def _max_kept(self, width: int) -> int:
+        """Rows of so many variables, or axes, to keep at most."""
+        return (
+            max(SAMPLE_ENTRIES // max(width, 1), MIN_KEPT) if self.n_kept is None else self.n_kept
+        )
 
     def _check_room(self, n_features: int, name: str) -> None:
         """Say before any row is added that rows are of another width, or that there is no room."""
@@ -250,9 +315,9 @@ class DataSums:
     def _keep(self, rows: np.ndarray, keys: np.ndarray) -> None:
         """Those with the smallest keys, in the order in which they were read."""
         rows, keys = np.vstack([self._rows, rows]), np.concatenate([self._keys, keys])
-        stay = np.flatnonzero(keys <= self._limit)
-        if stay.size > self._most:
-            stay = np.sort(stay[np.argpartition(keys[stay], self._most)[: self._most]])
+        stay, most = np.flatnonzero(keys <= self._limit), self._max_kept(rows.shape[1])
+        if stay.size > most:
+            stay = np.sort(stay[np.argpartition(keys[stay], most)[:most]])
             self._limit = float(keys[stay].max())
         self._rows, self._keys = rows[stay], keys[stay]
 
@@ -281,7 +346,7 @@ class DataSums:
             return mine
         if self.n_samples == 0 and mine is None:
             mine = theirs
-        if not _same_basis(mine, theirs):
+        if not same_basis(mine, theirs):
             raise ParameterError(
                 "basis",
                 "cannot merge sums that were taken in different bases",
@@ -381,7 +446,10 @@ class DataSums:
                 made._rows, made._keys = state["rows"], state["keys"]
         except FileNotFoundError:
             raise FileMissingError(
-                "file-missing", f"{path} does not exist", remedy="Check the path."
+                "file-missing",
+                f"{unmarked(path)} does not exist",
+                remedy="Check the path.",
+                filename=path,
             ) from None
         except (
             *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError),
@@ -389,13 +457,23 @@ class DataSums:
         ) as error:
             raise FileError(
                 "not-sums",
-                f"{path} does not hold saved sums, or is damaged",
+                f"{unmarked(path)} does not hold saved sums, or is damaged",
                 remedy="Give what DataSums.save wrote.",
             ) from error
         return made
 
 
-def _same_basis(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+def same_basis(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    """Whether two bases are one, or there is none of either.
+
+    Parameters
+    ----------
+    one, other : ndarray of shape (n_features, k) or None
+
+    Returns
+    -------
+    bool
+    """
     if one is None or other is None:
         return one is other
     return np.array_equal(one, other)

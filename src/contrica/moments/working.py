@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -14,11 +15,12 @@ from sklearn.utils import check_array
 from contrica.errors import ParameterError
 from contrica.moments.estimates import Cumulants, Estimate, Storage
 from contrica.moments.fourth import cumulants
-from contrica.moments.grouped import GroupMoments
+from contrica.moments.grouped import MomentsOfGroup, group_bytes
 from contrica.moments.projection import (
     RowEstimate,
     axes_of,
     estimate_of_rows,
+    n_axes,
     project_rows,
     survey,
 )
@@ -37,6 +39,8 @@ MANY_ROWS, MAX_ENTRIES, ROW_COPIES, MIN_SAMPLED = 100_000, 2**24, 10, 2000
 # Matrices of as many rows and columns as there are dimensions that a fit has in memory, and copies of the
 # rows that winsorizing them takes.
 MATRIX_COPIES, ROBUST_COPIES = 12, 6
+# Of the budget, what moments of groups of rows may take; cumulants and sampled rows need the rest.
+GROUP_SHARE = 1 / 2
 
 
 class Working(NamedTuple):
@@ -47,13 +51,14 @@ class Working(NamedTuple):
     cumulants : list of Cumulants
     rows : list of ndarray of shape (n, k)
         All rows of each, or a random sample.
-    grouped : list of GroupMoments or None
-        Moments of groups of rows, where they were asked for and rows are a sample.
+    grouped : list of (list of MomentsOfGroup or None)
+        Moments of groups of rows about their mean, where they were asked for, rows are a sample, and the
+        memory allows it.
     """
 
     cumulants: list[Cumulants]
     rows: list[np.ndarray]
-    grouped: list[GroupMoments | None]
+    grouped: list[list[MomentsOfGroup] | None]
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,42 @@ class Workplace:
     device: str | None
     dtype: str
 
-    @property
+    @cached_property
     def budget(self) -> int:
-        """Bytes that a fit may take."""
+        """Bytes that a fit may take; free memory is measured once."""
         return memory_budget(self.memory_limit)
+
+    def dimensions(self, n_features: int) -> int | None:
+        """In how many dimensions to work, or ``None`` where only the rows can say.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        int or None
+        """
+        is_known = self.basis is not None or isinstance(self.n_pcs, Integral)
+        if is_known or n_axes(self.n_pcs, n_features) is None:
+            return self.max_dimensions(n_features)
+        return None
+
+    def max_dimensions(self, n_features: int) -> int:
+        """The most dimensions to work in, whatever the rows are.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        int
+        """
+        axes = self.given_basis(n_features)
+        if axes is not None:
+            return axes.shape[1]
+        return n_axes(self.n_pcs, n_features) or n_features
 
     def given_basis(self, n_features: int) -> np.ndarray | None:
         """The basis that was given, refused where it does not fit so many variables.
@@ -212,7 +249,16 @@ class Workplace:
             return self._in_memory(datasets, basis, origin, storages)
         shares = [max(kept * n // sum(n_rows), 2) for n in n_rows]
         logger.info("sampling %s rows", " and ".join(map(str, shares)))
-        return self._sampled(datasets, basis, origin, storages, shares, n_groups)
+        return self._sampled(
+            datasets, basis, origin, storages, shares, self._max_groups(k, n_groups)
+        )
+
+    def _max_groups(self, k: int, n_groups: Sequence[int]) -> Sequence[int]:
+        """As many groups as asked for, or none where their moments do not fit the memory."""
+        if sum(group_bytes(k, count) for count in n_groups) <= GROUP_SHARE * self.budget:
+            return n_groups
+        logger.info("no room for the moments of groups of rows")
+        return [0] * len(n_groups)
 
     def _max_in_memory(self, k: int) -> int:
         most = max(MAX_ENTRIES // k, MANY_ROWS)

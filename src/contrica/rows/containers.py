@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.errors import DataError
+from contrica.errors import DataError, unmarked
 from contrica.rows.arrays import SlicedRows, numpy_doubles
 from contrica.rows.dask_chunks import dask_rows
 from contrica.rows.device import is_tensor, package_of, tensor_rows
@@ -85,7 +85,7 @@ def _check_is_not_a_holder(data: Any, name: str) -> None:
     if isinstance(data, str | PathLike):
         raise DataError(
             "path",
-            f"`{name}` is a path, {str(data)!r}",
+            f"`{name}` is a path, {unmarked(repr(str(data)))}",
             remedy="Open it: contrica.rows.open_rows(path).rows.",
             parameter=name,
         )
@@ -96,6 +96,15 @@ def _check_is_not_a_holder(data: Any, name: str) -> None:
             remedy="Pass its .rows.",
             parameter=name,
         )
+    if _is_sums(data) or (isinstance(data, list | tuple) and any(map(_is_sums, data))):
+        raise DataError(
+            "sums",
+            f"`{name}` is sums over rows (DataSums)",
+            "the rows themselves are needed",
+            "Only fit and partial_fit of ContrastiveICA and ProportionalContrastiveICA take sums, of one "
+            "foreground and one background.",
+            name,
+        )
     if package_of(data) == "anndata" and hasattr(data, "obs") and hasattr(data, "X"):
         raise DataError(
             "anndata",
@@ -103,6 +112,10 @@ def _check_is_not_a_holder(data: Any, name: str) -> None:
             remedy="Pass its matrix, such as adata.X.",
             parameter=name,
         )
+
+
+def _is_sums(data: Any) -> bool:
+    return type(data).__name__ == "DataSums"
 
 
 def _check_is_real(data: Any, name: str) -> None:

@@ -9,11 +9,17 @@ import numpy as np
 from sklearn.utils import check_array
 
 from contrica.rows.containers import as_rows
-from contrica.rows.protocol import Rows
-from contrica.rows.summary import ColumnSummary, column_summary
-from contrica.validation import check_dataset, check_finite, check_n_rows, check_same_features
+from contrica.rows.protocol import Rows, width_of
+from contrica.rows.summary import ColumnSummary, summed_columns
+from contrica.validation import (
+    check_dataset,
+    check_finite,
+    check_n_rows,
+    check_n_variables,
+    check_same_features,
+)
 
-__all__ = ["Dataset", "check_same_variables", "names_of"]
+__all__ = ["Dataset", "check_same_variables", "names_of", "read_datasets"]
 
 
 class Dataset:
@@ -33,7 +39,7 @@ class Dataset:
     rows : ndarray or Rows
         Float64, and finite, after `read`.
     names : ndarray of object or None
-        Of the variables, where the container has them.
+        Of the variables, where the container has them; blocks may show them only in `read`.
     summary : ColumnSummary
         Mean, range and sum of squares of every variable; after `read`.
 
@@ -51,13 +57,20 @@ class Dataset:
         rows = as_rows(data, name)
         names = names_of(data)
         self.names = names_of(rows) if names is None else names
-        if isinstance(rows, Rows) and not rows.is_counted:
-            self.rows: np.ndarray | Rows = rows
+        if isinstance(rows, Rows):
+            self.rows: np.ndarray | Rows = self._container(rows)
             return
         check_dataset(rows, name)
         shape = getattr(rows, "shape", ())
         # a table that is written out as lists, or not a table: in memory anyway
         self.rows = rows if len(shape) == 2 and 0 not in shape else self._array(rows)
+
+    def _container(self, rows: Rows) -> Rows:
+        check_n_variables(rows.n_columns, self.name)
+        if rows.is_counted:
+            check_dataset(rows, self.name)
+            check_n_rows(len(rows), 2, self.name)
+        return rows
 
     def _array(self, rows: Any) -> np.ndarray:
         # whether all are finite shows in the range of every variable
@@ -76,8 +89,7 @@ class Dataset:
     @property
     def n_features(self) -> int:
         """Number of variables."""
-        width = self.rows.n_columns if isinstance(self.rows, Rows) else self.rows.shape[1]
-        return int(width)
+        return width_of(self.rows)
 
     def read(self) -> Dataset:
         """Pass over the rows once, and refuse what cannot be used; the dataset comes back.
@@ -88,18 +100,36 @@ class Dataset:
         """
         if not isinstance(self.rows, Rows):
             self.rows = self._array(self.rows)
-        self.summary = column_summary(self.rows)
-        check_n_rows(len(self.rows), 2, self.name)
+        total = summed_columns(self.rows)
+        check_n_rows(total.n_rows, 2, self.name)
+        self.summary = total.summary()
         check_finite(self.summary, self.name)
+        if self.names is None:
+            self.names = names_of(self.rows)
         return self
 
 
-def check_same_variables(datasets: Sequence[Dataset]) -> None:
+def read_datasets(datasets: Sequence[Dataset]) -> None:
+    """Pass over the rows of all datasets, and compare the names that were found on the way.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        Those that `check_same_variables` has approved.
+    """
+    for part in datasets:
+        part.read()
+    check_same_variables(datasets, are_read=True)
+
+
+def check_same_variables(datasets: Sequence[Dataset], *, are_read: bool = False) -> None:
     """Refuse datasets that are not over the variables of the first, in its order; nothing is read.
 
     Parameters
     ----------
     datasets : sequence of Dataset
+    are_read : bool
+        That all names are known, so that it is warned of those that are missing.
     """
     first = datasets[0]
     for other in datasets[1:]:
@@ -110,6 +140,7 @@ def check_same_variables(datasets: Sequence[Dataset]) -> None:
             other.n_features,
             name=first.name,
             other=other.name,
+            warns=are_read,
         )
 
 

@@ -10,9 +10,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.errors import DataError, PackageMissingError, ParameterError
+from contrica.errors import DataError, PackageMissingError, ParameterError, unmarked
 from contrica.rows.arrays import SlicedRows
-from contrica.rows.protocol import DEVICE_BLOCK_BYTES, Rows, block_rows, iterate_blocks
+from contrica.rows.protocol import (
+    DEVICE_BLOCK_BYTES,
+    Rows,
+    block_rows,
+    iterate_blocks,
+    width_of,
+)
 
 __all__ = [
     "MovedRows",
@@ -196,7 +202,7 @@ def on_device(
     -------
     ndarray or Rows
     """
-    rounded = partial(_single, np.zeros(X.shape[1]) if origin is None else origin)
+    rounded = partial(_single, np.zeros(width_of(X)) if origin is None else origin)
     # products with compressed rows stay where they are, and so do dask's chunks
     if isinstance(X, Rows) and (X.sparse or X.is_on_cluster):
         return X
@@ -254,7 +260,7 @@ def _mover(device: str, dtype: str) -> tuple[Callable[[Any], Any], float]:
             torch.empty(1, device=where)
             free = torch.cuda.mem_get_info(where)[0] if where.type == "cuda" else np.inf
         except (RuntimeError, AssertionError) as error:
-            reason = shorten(str(error), 100).replace("`", "'")
+            reason = unmarked(shorten(str(error), 100))
             raise ParameterError(
                 "unusable-device",
                 f"`device={device}` cannot be used ({reason})",

@@ -134,6 +134,9 @@ def rows_times(X: np.ndarray | Rows, matrix: np.ndarray) -> np.ndarray:
     """``X · M``, block by block, sparse where X is."""
     if isinstance(X, np.ndarray):
         return X @ matrix
+    if not X.is_counted:  # to count them would take a pass
+        found = [to_numpy(piece @ like(piece, matrix)) for piece in X.pieces()]
+        return np.vstack([np.empty((0, matrix.shape[1])), *found])
     return in_memory(ProjectedRows(X, matrix))
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-__all__ = ["Accumulator", "Rows", "accumulate", "block_rows", "iterate_blocks"]
+__all__ = ["Accumulator", "Rows", "accumulate", "block_rows", "iterate_blocks", "width_of"]
 
 # Working set of one block. Large enough for BLAS to run at full speed, small enough to stay
 # close to the cache and out of the memory budget.
@@ -109,14 +109,18 @@ def accumulate(X: np.ndarray | Rows, empty: Callable[[int], Any], n_rows: int | 
     >>> accumulate(np.array([[1.0], [3.0]]), Summary).summary().mean
     array([2.])
     """
-    width = X.n_columns if isinstance(X, Rows) else X.shape[1]
-    size = n_rows or block_rows(width, X)
+    size = n_rows or block_rows(width_of(X), X)
     if isinstance(X, Rows):
         return X.accumulate(empty, size)
     total = empty(0)
     for block in iterate_blocks(X, size):
         total.update(block)
     return total
+
+
+def width_of(X: np.ndarray | Rows) -> int:
+    """Number of variables, for which no row is read."""
+    return int(X.n_columns if isinstance(X, Rows) else X.shape[1])
 
 
 def block_rows(n_columns: int, X: Any = None) -> int:

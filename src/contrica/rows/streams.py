@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.errors import DataError, FeaturesError, IterationError
+from contrica.errors import DataError, FeaturesError, IterationError, unmarked
 from contrica.rows.protocol import Rows, iterate_blocks
 
 __all__ = ["Blocks", "StreamRows", "columns_of", "is_stream", "stream_rows"]
@@ -79,7 +79,9 @@ class StreamRows(Rows):
         for part in self._parts():
             rows = _table(self._as_rows(part, self._name))
             _check_part(rows.shape, n_read, self._n_columns, self._name)
-            _same_columns(self.columns, columns_of(part), self._name)
+            found = columns_of(part)
+            _same_columns(self.columns, found, self._name)
+            self.columns = self.columns or found  # the first blocks may have none
             n_read += rows.shape[0]
             yield rows
         if self._n_rows is None:
@@ -179,7 +181,7 @@ def _same_columns(known: list[Any] | None, found: list[Any] | None, name: str) -
         raise FeaturesError(
             "order",
             f"blocks of `{name}` have other columns, or the same in another order, than the blocks "
-            f"before them: {found[:5]} after {known[:5]}",
+            f"before them: {unmarked(found[:5])} after {unmarked(known[:5])}",
             remedy=SAME_VARIABLES,
             parameter=name,
         )

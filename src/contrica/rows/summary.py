@@ -10,7 +10,7 @@ from contrica.errors import DataError
 from contrica.rows.device import as_doubles, namespace, to_numpy
 from contrica.rows.protocol import Rows, accumulate
 
-__all__ = ["ColumnSummary", "Summary", "column_summary"]
+__all__ = ["ColumnSummary", "Summary", "column_summary", "summed_columns"]
 
 
 class ColumnSummary(NamedTuple):
@@ -46,7 +46,7 @@ class Summary:
             # about the first row, so that a large mean costs no digits
             origin = block[0, :] + 0.0
             low, high = xp.min(block, axis=0), xp.max(block, axis=0)
-            with np.errstate(invalid="ignore"):  # infinity shows in the range
+            with _quiet():
                 block = block - origin
                 shift = xp.sum(block, axis=0) / n
                 block -= shift
@@ -67,20 +67,31 @@ class Summary:
             self._found = new
             return
         n = old.n_rows + new.n_rows
-        apart = new.mean - old.mean
-        self._found = ColumnSummary(
-            n,
-            old.mean + apart * (new.n_rows / n),
-            np.minimum(old.low, new.low),
-            np.maximum(old.high, new.high),
-            old.energy + new.energy + apart**2 * (old.n_rows * new.n_rows / n),
-        )
+        with _quiet():
+            apart = new.mean - old.mean
+            self._found = ColumnSummary(
+                n,
+                old.mean + apart * (new.n_rows / n),
+                np.minimum(old.low, new.low),
+                np.maximum(old.high, new.high),
+                old.energy + new.energy + apart**2 * (old.n_rows * new.n_rows / n),
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """Rows so far."""
+        return 0 if self._found is None else self._found.n_rows
 
     def summary(self) -> ColumnSummary:
         """Of all rows so far; there must be one."""
         if self._found is None:
             raise DataError("no-rows", "there are no rows", "at least one is needed")
         return self._found
+
+
+def _quiet() -> np.errstate:
+    """No warning of infinity, which shows in the range."""
+    return np.errstate(invalid="ignore", over="ignore")
 
 
 def column_summary(X: np.ndarray | Rows) -> ColumnSummary:
@@ -95,12 +106,26 @@ def column_summary(X: np.ndarray | Rows) -> ColumnSummary:
     ColumnSummary
         NaN and infinity show in ``low`` and ``high``.
     """
+    return summed_columns(X).summary()
+
+
+def summed_columns(X: np.ndarray | Rows) -> Summary:
+    """As `column_summary`, also of no rows.
+
+    Parameters
+    ----------
+    X : ndarray or Rows
+
+    Returns
+    -------
+    Summary
+    """
     if isinstance(X, Rows) and X.sparse:
         total = Summary()
         for piece in X.pieces():
             total.add(_sparse_summary(piece))
-        return total.summary()
-    found: ColumnSummary = accumulate(X, Summary).summary()
+        return total
+    found: Summary = accumulate(X, Summary)
     return found
 
 
@@ -115,5 +140,7 @@ def _sparse_summary(X: Any) -> ColumnSummary:
         np.asarray(extreme.toarray(), dtype=np.float64).ravel()
         for extreme in (X.min(axis=0), X.max(axis=0))
     )
-    squares = np.bincount(X.indices, entries**2, minlength=X.shape[1])
-    return ColumnSummary(n, mean, low, high, np.maximum(squares - n * mean**2, 0.0))
+    with _quiet():
+        squares = np.bincount(X.indices, entries**2, minlength=X.shape[1])
+        energy = np.maximum(squares - n * mean**2, 0.0)
+    return ColumnSummary(n, mean, low, high, energy)

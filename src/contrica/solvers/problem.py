@@ -9,7 +9,7 @@ import numpy as np
 
 from contrica.decompositions import Decomposition
 from contrica.moments.estimates import Cumulants, pooled
-from contrica.moments.grouped import GroupMoments
+from contrica.moments.grouped import MomentsOfGroup
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.ranks import Ranks, Scree, check_room
 from contrica.solvers.selection import RankChoice
@@ -30,14 +30,15 @@ class Problem:
         Of every background; empty for plain ICA.
     rows : tuple of ndarray of shape (n, p)
         Of every dataset, foreground first: all of its rows, or a random sample.
-    grouped : tuple of GroupMoments or None
-        Moments of groups of rows, where rows are a sample and a joint fit may ask for them.
+    grouped : tuple of (list of MomentsOfGroup or None)
+        Moments of groups of rows about their mean, where rows are a sample and a joint fit may ask for
+        them.
     """
 
     fore: Cumulants
     backs: tuple[Cumulants, ...]
     rows: tuple[np.ndarray, ...]
-    grouped: tuple[GroupMoments | None, ...]
+    grouped: tuple[list[MomentsOfGroup] | None, ...]
 
     @property
     def n_features(self) -> int:
@@ -66,8 +67,8 @@ class Problem:
         list of RowGroups
         """
         return [
-            RowGroups(rows, axes, data.n_samples) if sums is None else RowGroups.of(sums, axes)
-            for data, rows, sums in zip(self.datasets, self.rows, self.grouped, strict=True)
+            RowGroups(rows, axes, data.n_samples) if groups is None else RowGroups.of(groups, axes)
+            for data, rows, groups in zip(self.datasets, self.rows, self.grouped, strict=True)
         ]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import t as student
 
-from contrica.moments.grouped import GroupMoments
+from contrica.moments.grouped import GroupMoments, MomentsOfGroup
 from contrica.moments.operators import PackedTensor
 from contrica.moments.symmetric import n_packed
 from contrica.rows.protocol import block_rows, iterate_blocks
@@ -71,7 +71,8 @@ class RowGroups:
             sums = GroupMoments(rows.shape[1], count)
             for block in iterate_blocks(rows, block_rows(rows.shape[1])):
                 sums.update(block)
-            self._set_sums(sums, np.eye(rows.shape[1]) if axes is None else axes, n_rows)
+            inside = np.eye(rows.shape[1]) if axes is None else axes
+            self._set_moments(sums.about(sums.total().mean()), inside, n_rows)
             return
         centred = rows - rows.mean(axis=0)
         inside = centred if axes is None else centred @ axes
@@ -81,12 +82,13 @@ class RowGroups:
         self._moments = [_third_power(part) for part in groups]
 
     @classmethod
-    def of(cls, sums: GroupMoments, axes: np.ndarray) -> RowGroups:
+    def of(cls, groups: Sequence[MomentsOfGroup], axes: np.ndarray) -> RowGroups:
         """Groups of rows of which the moments are known, and the rows need not be.
 
         Parameters
         ----------
-        sums : GroupMoments
+        groups : sequence of MomentsOfGroup
+            About the mean of all rows.
         axes : ndarray of shape (p, k)
 
         Returns
@@ -94,11 +96,13 @@ class RowGroups:
         RowGroups
         """
         made = cls.__new__(cls)
-        made._set_sums(sums, axes, None)
+        made._set_moments(groups, axes, None)
         return made
 
-    def _set_sums(self, sums: GroupMoments, axes: np.ndarray, n_rows: int | None) -> None:
-        sizes, second, fourth = zip(*sums.about(sums.total().mean()), strict=True)
+    def _set_moments(
+        self, groups: Sequence[MomentsOfGroup], axes: np.ndarray, n_rows: int | None
+    ) -> None:
+        sizes, second, fourth = zip(*groups, strict=True)
         self._set_sizes(np.array(sizes), n_rows)
         self._covariances = axes.T @ np.array(second) @ axes
         self._moments = [_inside(tensor, axes) for tensor in fourth]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.rows.files.shared import Names, as_text, bad_file, check_table, reading, unmarked
+from contrica.errors import unmarked
+from contrica.rows.files.shared import Names, as_text, bad_file, check_table, reading
 from contrica.rows.protocol import Rows
 
 __all__ = ["CompressedRows", "anndata_names", "is_anndata", "is_array", "sparse_format"]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.errors import FileError
+from contrica.errors import FileError, unmarked
 from contrica.rows.containers import as_rows
-from contrica.rows.files.shared import bad_file, check_table, reading, unmarked
+from contrica.rows.files.shared import bad_file, check_table, reading
 
 __all__ = ["is_sparse_npz", "memory_map", "read_numpy", "sparse_npz"]
 

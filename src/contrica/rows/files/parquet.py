@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.errors import FileMissingError
+from contrica.errors import FileMissingError, unmarked
 from contrica.rows.files.shared import (
     KNOWN,
     PARQUET,
@@ -23,7 +23,6 @@ from contrica.rows.files.shared import (
     optional_module,
     reading,
     same_name,
-    unmarked,
 )
 from contrica.rows.protocol import Rows
 
@@ -31,6 +30,8 @@ __all__ = ["ParquetRows", "open_parquet", "parquet_files", "sort_columns"]
 
 # What is read of a column at a time.
 READ_BYTES = 2**16
+# Columns that pyarrow adds to those of a dataset.
+ADDED = {"__filename", "__fragment_index", "__batch_index", "__last_in_fragment"}
 
 
 def _natural(path: Path) -> list[Any]:
@@ -62,6 +63,7 @@ def parquet_files(where: str) -> list[Path]:
             "file-missing",
             f"no file matches {unmarked(where)}",
             remedy="Check the pattern, and quote it.",
+            filename=where,
         )
     others = [each for each in found if each.suffix.lower() not in PARQUET]
     if others:
@@ -191,10 +193,16 @@ def _scan(path: Path, size: int, columns: list[str]) -> Iterator[Any]:
     pyarrow would else read sixteen groups ahead, and `pyarrow.parquet` keeps some 150 kB of each column.
     """
     dataset = optional_module("pyarrow.dataset", "parquet files")
+    source = dataset.dataset(str(path), format="parquet")
+    if ADDED.intersection(source.schema.names):
+        parquet = optional_module("pyarrow.parquet", "parquet files")
+        with parquet.ParquetFile(path) as file:
+            yield from file.iter_batches(size, columns=columns)
+        return
     options = dataset.ParquetFragmentScanOptions(
         use_buffered_stream=True, buffer_size=READ_BYTES, pre_buffer=False
     )
-    (fragment,) = dataset.dataset(str(path), format="parquet").get_fragments()
+    (fragment,) = source.get_fragments()
     for ids in _row_groups([group.num_rows for group in fragment.row_groups], size):
         yield from fragment.subset(row_group_ids=ids).to_batches(
             columns=columns,

@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.errors import FileError, FileMissingError, PackageMissingError, ParameterError
+from contrica.errors import (
+    FileError,
+    FileMissingError,
+    PackageMissingError,
+    ParameterError,
+    unmarked,
+)
 
 __all__ = [
     "Names",
@@ -32,7 +38,6 @@ __all__ = [
     "reading",
     "same_name",
     "unknown_type",
-    "unmarked",
     "unused_key",
 ]
 
@@ -225,11 +230,6 @@ def changed(where: str, got: Any, before: Any) -> FileError:
     )
 
 
-def unmarked(text: Any) -> str:
-    """Text from elsewhere without backquotes, which mark parameters in messages."""
-    return str(text).replace("`", "'")
-
-
 def bad_file(
     code: str,
     where: str | Path,
@@ -244,7 +244,9 @@ def bad_file(
 
 def missing_file(where: str | Path, got: str) -> FileMissingError:
     """The error for a path at which there is no file."""
-    return FileMissingError("file-missing", f"{unmarked(where)} {got}", remedy="Check the path.")
+    return FileMissingError(
+        "file-missing", f"{unmarked(where)} {got}", remedy="Check the path.", filename=where
+    )
 
 
 def unknown_type(where: str | Path, kind: str, known: str) -> FileError:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from contrica.errors import unmarked
 from contrica.rows.files.anndata_store import (
     CompressedRows,
     anndata_names,
@@ -21,7 +22,6 @@ from contrica.rows.files.shared import (
     changed,
     check_table,
     reading,
-    unmarked,
     unused_key,
 )
 from contrica.rows.protocol import Rows

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contrica.errors import DelicateDataWarning, FileError, warn
+from contrica.errors import DelicateDataWarning, FileError, unmarked, warn
 from contrica.rows.files.npy import read_numpy
 from contrica.rows.files.shared import (
     Table,
@@ -14,7 +14,6 @@ from contrica.rows.files.shared import (
     kind_of,
     missing_file,
     unknown_type,
-    unmarked,
     unused_key,
 )
 from contrica.rows.files.text import DELIMITERS, read_text

@@ -12,9 +12,9 @@ from typing import NamedTuple, TextIO
 
 import numpy as np
 
-from contrica.errors import FileError
+from contrica.errors import FileError, unmarked
 from contrica.rows.files.arrow_text import read_body_by_arrow
-from contrica.rows.files.shared import Table, bad_file, same_name, unmarked
+from contrica.rows.files.shared import Table, bad_file, same_name
 
 __all__ = ["read_text"]
 
@@ -174,7 +174,10 @@ def _read_body(layout: _Layout) -> tuple[np.ndarray, np.ndarray | None]:
                 raise _uneven(layout, line, record)
             if layout.start:
                 names.append(record[0])
-            yield layout.delimiter.join(record[layout.start :])
+            cells = layout.delimiter.join(record[layout.start :])
+            if cells.count(layout.delimiter) >= layout.width - layout.start:  # in a quoted cell
+                raise _bad_cell(layout)
+            yield cells
 
     try:
         with _open_text(layout.path) as lines:
