@@ -106,11 +106,11 @@ ABLATIONS = [
     _null("MIN_PERMUTED", "batches that go to the smaller dataset, at least", [5, 500], "dimension"),
     _null("MAX_BATCH_ENTRIES", "entries of all batches' products above which rows are permuted",
           {"never in batches": 0, "always in batches": 10**12}, *NULL),
-    # which weight of skewness
-    _null("OTHER_SKEWNESS_WEIGHTS", "weights of skewness that are tried after the first",
-          {"none": (), "0": (0.0,), "1": (1.0,), "0, 1, 4": (0.0, 1.0, 4.0)}, "subspace"),
+    # the dimension of the subspace
+    _null("TO_SPARE", "dimensions beyond the directions that stand out", [0, 3], "subspace"),
+    _null("MIN_DIMENSION", "dimensions at least", [1, 6], "subspace"),
     # the rotation
-    _turn("SKEWNESS_WEIGHT", "w: how much skewness counts beside tails", [0.0, 0.1, 1.0], "subspace"),
+    _turn("SKEWNESS_WEIGHT", "w: how much skewness counts beside tails", [0.0, 0.25, 1.0], "subspace"),
     _turn("N_STARTS", "random rotations to start from", [1, 3, 24], "subspace"),
     _turn("SEARCH_ROWS", "rows on which all starts are followed", {"1000": 1000, "all": NEVER},
           "subspace"),
@@ -167,8 +167,6 @@ ABLATIONS = [
     _null("floor_of", "ρ = tr(Σ_y) / m is added to the background's covariance",
           {"ρ = 0, to rounding": Rule(lambda whole: lambda fore, back, m: whole(fore, back, np.inf))},
           *NULL),
-    _null("_Inside.is_shifted", "other weights are tried where the mean is shifted by more than chance",
-          {"always": Rule(lambda whole: lambda *a: True)}, "subspace"),
     _rank("_Search._larger_in_front", "a foreground pattern has a larger weight there than elsewhere",
           {"not asked": Rule(lambda whole: lambda self, judged: np.ones(judged.weights.shape[1], bool))},
           "ranks"),

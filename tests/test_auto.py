@@ -242,7 +242,7 @@ def test_the_summary_of_a_joint_fit(joint):
 def test_the_summary_of_a_contrast_subspace(subspace):
     lines = subspace.summary().splitlines()
     assert lines[0] == f"solver: subspace ({subspace.reason_})"
-    assert subspace.reason_ == "0 foreground patterns are significant in a joint fit, 5 wanted"
+    assert subspace.reason_ == "0 foreground patterns are significant in a joint fit; it takes 2"
     assert subspace.rank_choice_ is None
     assert lines[1] == f"ranks: {subspace.n_foreground_} foreground patterns, in 6 dimensions"
     assert lines[2 + len(subspace.near_ties_)] == (
@@ -402,9 +402,10 @@ def test_a_rank_that_was_given_stays(many):
 
 def test_all_patterns_of_a_subspace_are_those_that_pass():
     data = load_digits_on_photos(1000)
-    model = ContrastiveICA(None, random_state=0).fit(data.foreground, background=data.background)
+    model = ContrastiveICA(random_state=0).fit(data.foreground, background=data.background)
     assert model.solver_ == "subspace"
     assert len(model.components_) == model.n_foreground_ > 1
+    assert "does not stand out" not in model.summary()
 
 
 def test_t_values_too_many_to_work_out_are_left_out(many, monkeypatch):

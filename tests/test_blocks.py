@@ -99,8 +99,9 @@ def test_a_fit_does_not_depend_on_the_container(kind, counts, tmp_path):
     model = ContrastiveICA(2, random_state=0).fit(held[0], background=held[1])
     assert model.solver_ == expected.solver_
     for name in ("components_", "filters_", "contrast_ratio_", "mean_"):
-        assert_allclose(getattr(model, name), getattr(expected, name), rtol=1e-6, atol=1e-8)
-    assert_allclose(model.transform(held[0]), expected.transform(X), rtol=1e-6, atol=1e-8)
+        # rotations end at a slope of 1e-7, which chunks of other sizes reach elsewhere
+        assert_allclose(getattr(model, name), getattr(expected, name), rtol=1e-6, atol=1e-6)
+    assert_allclose(model.transform(held[0]), expected.transform(X), rtol=1e-6, atol=1e-5)
     assert isinstance(model.transform(held[0]), type(held[0]) if kind == "torch" else np.ndarray)
 
 

@@ -465,7 +465,9 @@ def test_a_wrong_mouse_table_is_said_to_be_one(tmp_path):
     path.write_text("a,b\n1,2\n")
     with raises(FileError, "content"):
         load_mouse_protein(tmp_path)
-    path.write_text("A_N,Behavior,Treatment,Genotype,class\n1,S/C,Saline,Control,c-SC-s\n")
+    path.write_text(
+        "A_N,MouseID,Behavior,Treatment,Genotype,class\n1,309_1,S/C,Saline,Control,c-SC-s\n"
+    )
     with raises(FileError, "too-few-rows") as said:
         load_mouse_protein(tmp_path)
     assert "has 1 foreground rows" in str(said.value)

@@ -97,8 +97,21 @@ def test_scatter_groups_points_by_label(rng):
 
 
 def test_scatter_of_one_pattern_is_a_histogram(rng):
-    ax = plots.scatter(rng.standard_normal((40, 1)))
-    assert sum(patch.get_height() for patch in ax.patches) == 40
+    ax = plots.scatter(rng.standard_normal((40, 1)), background=rng.standard_normal((9, 1)))
+    areas = [patch.get_height() * patch.get_width() for patch in ax.patches]
+    assert_allclose([sum(areas[:50]), sum(areas[50:])], 1)  # of both datasets, on one axis
+    assert [text.get_text() for text in ax.get_legend().texts] == ["background", "foreground"]
+
+
+def test_scores_of_one_two_and_more_patterns(rng):
+    values = rng.standard_normal((40, 6))
+    one, two, more = (plots.scores(values[:, :k], background=values[:9, :k]) for k in (1, 2, 6))
+    assert [len(figure.axes) for figure in (one, two, more)] == [1, 1, 25]
+    assert one.axes[0].patches
+    assert_allclose(two.axes[0].collections[1].get_offsets(), values[:, :2])
+    below = more.axes[2 * 5 + 1]  # third row, second column
+    assert_allclose(below.collections[1].get_offsets(), values[:, [1, 2]])
+    assert (below.get_xlabel(), more.axes[0].get_xlabel()) == ("pattern 2", "pattern 1")
 
 
 def test_loadings_show_the_largest_by_name():

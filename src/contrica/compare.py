@@ -78,10 +78,7 @@ METHODS: dict[str, _Method] = {
     ),
     "subspace": _Method(
         "cICA, subspace",
-        # its patterns are ranked along the filters, and so are the scores
-        lambda k, n_pcs, seed: ContrastiveICA(
-            k, solver="subspace", projection="filter", n_pcs=n_pcs, random_state=seed
-        ),
+        lambda k, n_pcs, seed: ContrastiveICA(k, solver="subspace", n_pcs=n_pcs, random_state=seed),
         _dimension,
     ),
     "proportional": _Method(

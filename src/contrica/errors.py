@@ -30,6 +30,8 @@ __all__ = [
     "FileError",
     "FileMissingError",
     "FoundFileError",
+    "GroupWarning",
+    "GroupsError",
     "IdentifiabilityWarning",
     "InputError",
     "IterationError",
@@ -160,6 +162,10 @@ class FeaturesError(DataError):
     """Two datasets, or a model and a dataset, are not over the same variables in the same order."""
 
 
+class GroupsError(DataError):
+    """Labels of groups do not fit the rows."""
+
+
 class IterationError(DataError, TypeError):
     """Rows cannot be read as often as they are needed."""
 
@@ -239,6 +245,10 @@ class ParameterWarning(ContricaWarning):
 
 class PatternWarning(ContricaWarning):
     """Patterns were found, but some are doubtful: tied, floored, fewer than asked or weak."""
+
+
+class GroupWarning(ContricaWarning):
+    """Groups of rows limit what can be said: too few of them, or one or two carry a pattern."""
 
 
 class DelicateDataWarning(ContricaWarning):

@@ -12,7 +12,7 @@ from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.rank_report import RankReport
 from contrica.solvers.ranks import Ranks, Scree
 
-__all__ = ["images", "loadings", "rank_report", "scatter", "scree", "small_multiples"]
+__all__ = ["images", "loadings", "rank_report", "scatter", "scores", "scree", "small_multiples"]
 
 # Colours that stay apart for colour-blind readers (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -126,6 +126,54 @@ def rank_report(report: RankReport, figure: Any = None) -> Any:
     return figure
 
 
+def scores(
+    values: np.ndarray,
+    labels: np.ndarray | None = None,
+    *,
+    background: np.ndarray | None = None,
+    label_names: Sequence[str] | None = None,
+    figure: Any = None,
+) -> Any:
+    """Scores of all patterns that were kept: one as a histogram, two as a scatter, more as a grid.
+
+    A grid has histograms on its diagonal and scatters of every pair below it; at most the first five
+    patterns are drawn.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_components)
+        Scores of the foreground.
+    labels, background, label_names
+        As of `scatter`.
+    figure : matplotlib Figure, optional
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    count = min(values.shape[1], 5)
+    options: Any = {"label_names": label_names}
+    if count <= 2:
+        figure = new_figure(figsize=(5, 5)) if figure is None else figure
+        scatter(values, labels, background=background, ax=figure.subplots(), **options)
+        return figure
+    figure = new_figure(figsize=(2.6 * count, 2.6 * count)) if figure is None else figure
+    axes = figure.subplots(count, count, squeeze=False)
+    for i, j in np.ndindex(count, count):
+        chosen = [j] if i == j else [j, i]
+        if j > i:
+            axes[i, j].set_axis_off()
+            continue
+        names = [f"pattern {k + 1}" for k in chosen]
+        under = None if background is None else background[:, chosen]
+        ax = scatter(
+            values[:, chosen], labels, background=under, names=names, ax=axes[i, j], **options
+        )
+        _tidy_panel(ax, values[:, chosen], first=j == 0 or i == j)
+    _common_legend(figure, axes.ravel())
+    return figure
+
+
 def scatter(
     scores: np.ndarray,
     labels: np.ndarray | None = None,
@@ -162,10 +210,14 @@ def scatter(
         shown = [str(value) for value in values] if label_names is None else label_names
         groups = [(str(s), scores[labels == v]) for v, s in zip(values, shown, strict=True)]
     if scores.shape[1] == 1:
-        for (label, points), colour in zip(groups, _cycle(len(groups)), strict=True):
-            ax.hist(points[:, 0], bins=50, alpha=0.6, color=colour, label=label)
+        if background is not None:
+            groups = [("background", background), *groups]
+        edges = np.histogram_bin_edges(np.concatenate([part[:, 0] for _, part in groups]), bins=50)
+        colours = ["0.75", *_cycle(len(groups))] if background is not None else _cycle(len(groups))
+        for (label, points), colour in zip(groups, colours, strict=False):
+            ax.hist(points[:, 0], edges, density=True, alpha=0.6, color=colour, label=label)
         ax.set_xlabel(names[0])
-        ax.set_ylabel("rows")
+        ax.set_ylabel("density")
     else:
         if background is not None:
             ax.scatter(*background[:, :2].T, s=6, color="0.75", label="background", linewidths=0)

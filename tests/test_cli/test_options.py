@@ -22,7 +22,6 @@ COMMANDS = get_command(app).commands
 PAIR = ("f.npz", "--key", "x", "--background", "f.npz", "--background-key", "y")
 NEW = ("--out", "new")
 SHARED = {
-    ("--components", "0"): "--components 0 is too small",
     ("--n-pcs", "many"): "--n-pcs many is not known",
     ("--n-pcs", "99"): "--n-pcs 99 is more than the 5 variables",
     ("--seed", "-1"): "--seed -1 cannot seed",
@@ -31,7 +30,9 @@ SHARED = {
     ("--background", "none.npy"): "none.npy does not exist",
     ("--out", "f.npz"): "f.npz",
 }
+COMPONENTS = {("--components", "0"): "--components 0 is too small"}
 ONLY_FIT = {
+    **COMPONENTS,
     ("--n-background", "0"): "--n-background 0 is too small",
     ("--n-foreground", "0"): "--n-foreground 0 is too small",
     ("--proportional", "--background-scale", "-1"): "--background-scale -1.0 is out of range",
@@ -39,6 +40,8 @@ ONLY_FIT = {
     ("--deflation", "magic"): "--deflation magic is not known",
     ("--projection", "magic"): "--projection magic is not known",
     ("--device", "magic"): "--device magic",
+    ("--groups", "one.txt"): "--background-groups is missing",
+    ("--background-groups", "one.txt"): "--groups is missing",
 }
 READING = {
     ("--cumulant", "magic"): "--cumulant magic is not known",
@@ -80,6 +83,7 @@ WRONG = {
         (),
         {
             **SHARED,
+            **COMPONENTS,
             ("--methods", "magic"): "--methods magic is not known",
             ("--methods", ""): "--methods is empty",
             ("--methods", " , "): "--methods is empty",

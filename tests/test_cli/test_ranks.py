@@ -68,12 +68,6 @@ def test_what_fit_would_use_is_what_fit_prints(files, rng):
     assert "l = 2 of 20 directions stand out" in fitted
 
 
-def test_how_many_patterns_are_asked_for_matters(files):
-    """Two of three is half of them and enough for a joint fit; two of five is not."""
-    assert "(solver joint: " in words(ranks(files, "--components", 3))
-    assert "(solver subspace: " in words(ranks(files, "--components", 5))
-
-
 def test_a_background_that_does_not_vary_has_no_null(files):
     np.save(files / "x.npy", np.random.default_rng(0).laplace(size=(50, 3)))
     np.save(files / "still.npy", np.ones((50, 3)))

@@ -224,8 +224,8 @@ def _column_notes(comparison: Comparison) -> Iterator[str]:
             f"to 1, on {which} {total} labelled rows; it was computed afterwards and chose nothing."
         )
     yield (
-        "scores are projections on the patterns, of 'cICA, subspace' on its filters, which undo the "
-        "mixing; contrica fit --projection filter gives those of the other cICA solvers."
+        "scores of cICA, but for its solver 'paper', are the sources: products with the filters, which "
+        "undo the mixing. Those of all other methods are projections on the patterns."
     )
     yield "seconds: wall time of the fit."
     yield (

@@ -32,6 +32,8 @@ out, err = Console(), Console(stderr=True)
 # The library speaks of its parameters; the shell has options.
 OPTIONS = {
     "n_components": "--components",
+    "groups": "--groups",
+    "background_groups": "--background-groups",
     "n_background": "--n-background",
     "n_foreground": "--n-foreground",
     "n_pcs": "--n-pcs",

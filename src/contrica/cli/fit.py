@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,10 +13,12 @@ from contrica.cli.cluster import connected
 from contrica.cli.console import print_line, progress
 from contrica.cli.options import (
     BackgroundFiles,
+    BackgroundGroups,
     BackgroundKeys,
     Estimate,
     Folder,
     Foreground,
+    Groups,
     Header,
     Key,
     MemoryLimit,
@@ -22,13 +26,15 @@ from contrica.cli.options import (
     Pcs,
     Scheduler,
     Seed,
+    n_components_of,
     n_pcs_of,
 )
 from contrica.cli.printing import print_fit
-from contrica.cli.reading import called_by_file, counts, read_all, several
+from contrica.cli.reading import Data, called_by_file, counts, read_all, several
 from contrica.cli.writing import FILES, write_fit
 from contrica.errors import ParameterError
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+from contrica.labels import read_labels
 from contrica.output import output_folder
 from contrica.rows.memory import memory_budget
 from contrica.solvers.deflation import DEFLATIONS
@@ -40,7 +46,12 @@ def fit(
     foreground: Foreground,
     background: BackgroundFiles,
     output: Folder,
-    components: Annotated[int, typer.Option(help="Patterns to keep.")] = 2,
+    components: Annotated[
+        str,
+        typer.Option(
+            help="Patterns to keep: a number, 'auto' (those that stand out) or 'none' (all)."
+        ),
+    ] = "auto",
     n_background: Annotated[int | None, typer.Option(help="r; chosen if left out.")] = None,
     n_foreground: Annotated[int | None, typer.Option(help="l; chosen if left out.")] = None,
     n_pcs: Pcs = "auto",
@@ -67,8 +78,14 @@ def fit(
     ] = "thin",
     cumulant: Estimate = "plugin",
     projection: Annotated[
-        str, typer.Option(help="Scores by 'pattern' or by 'filter'.")
-    ] = "pattern",
+        str | None,
+        typer.Option(
+            help="Scores by 'filter' (the sources) or by 'pattern'.",
+            show_default="filter; pattern with --solver paper and --proportional",
+        ),
+    ] = None,
+    groups: Groups = None,
+    background_groups: BackgroundGroups = None,
     seed: Seed = 0,
     key: Key = None,
     background_key: BackgroundKeys = None,
@@ -85,7 +102,8 @@ def fit(
 ) -> None:
     """Find the patterns of FOREGROUND that the background does not have.
 
-    Writes patterns.csv, scores.csv, model.npz, scree.png and scatter.png to the output folder.
+    Writes patterns.csv, scores.csv, model.npz, scree.png and scatter.png to the output folder. One
+    pattern is drawn as a histogram, two as a scatter, more as a grid.
     Several backgrounds share their patterns, each with weights of its own; the scree pools them, and
     the scatter draws them together, at most 20 000 rows of each. Files other than csv, tsv and npz are
     read block by block and may be larger than the memory.
@@ -104,10 +122,11 @@ def fit(
         "device": device,
     }
     model: Any
+    kept = n_components_of(components)
     if proportional:
-        model = ProportionalContrastiveICA(components, background_scale=background_scale, **options)
+        model = ProportionalContrastiveICA(kept, background_scale=background_scale, **options)
     else:
-        model = ContrastiveICA(components, solver=solver, **options)
+        model = ContrastiveICA(kept, solver=solver, **options)
     with (
         output_folder(output, overwrite=overwrite, ours=FILES) as folder,
         progress("reading"),
@@ -115,12 +134,32 @@ def fit(
     ):
         fore, backs = read_all(foreground, background, key, background_key, header, shared=shared)
         with called_by_file(foreground, background):
-            model.fit(fore.named, background=several(backs))
+            labels = _labels(groups, background_groups, fore, backs)
+            model.fit(fore.named, background=several(backs), **labels)
         logger.info("writing")
         notes = write_fit(folder, model, fore, backs)
     print_line(counts(fore, backs))
     print_fit(model, fore.names, *notes)
     print_line(f"written to {output}", wrap=False)
+
+
+def _labels(
+    groups: Path | None, background_groups: list[Path] | None, fore: Data, backs: Sequence[Data]
+) -> dict[str, Any]:
+    """Labels of groups from their files; of several backgrounds a list."""
+    files = background_groups or []
+    if files and len(files) != len(backs):
+        raise ParameterError(
+            "groups-length",
+            f"`background_groups` was given {len(files)} times for {len(backs)} backgrounds",
+            remedy="Give it once for each.",
+            parameter="background_groups",
+        )
+    found = [read_labels(path, len(data.values)) for path, data in zip(files, backs, strict=False)]
+    return {
+        "groups": None if groups is None else read_labels(groups, len(fore.values)),
+        "background_groups": found[0] if len(found) == 1 else (found or None),
+    }
 
 
 def _check_together(proportional: bool, background_scale: float | None, solver: str) -> None:

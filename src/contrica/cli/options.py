@@ -11,11 +11,13 @@ from contrica.errors import ParameterError
 
 __all__ = [
     "BackgroundFiles",
+    "BackgroundGroups",
     "BackgroundKey",
     "BackgroundKeys",
     "Estimate",
     "Folder",
     "Foreground",
+    "Groups",
     "Header",
     "Key",
     "MemoryLimit",
@@ -24,6 +26,7 @@ __all__ = [
     "Pcs",
     "Scheduler",
     "Seed",
+    "n_components_of",
     "n_pcs_of",
 ]
 
@@ -89,7 +92,46 @@ Estimate = Annotated[
         help="'plugin' (the paper's), 'unbiased' or 'robust' (outlying rows winsorized) cumulants."
     ),
 ]
+Groups = Annotated[
+    Path | None,
+    typer.Option(
+        help="Text file with the group of each foreground row, such as its animal or donor, one a line. "
+        "What is said of chance then counts groups; one of both datasets is paired."
+    ),
+]
+BackgroundGroups = Annotated[
+    list[Path] | None,
+    typer.Option(help="As --groups, of the background. Once for each, if there are several."),
+]
 Seed = Annotated[int, typer.Option(help="Seed of the random starts.")]
+
+
+def n_components_of(text: str) -> int | str | None:
+    """What --components says, as the library's ``n_components``.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    int, "auto" or None
+    """
+    return _count_or_word(text, "n_components", "'auto' (those that stand out) or 'none' (all)")
+
+
+def _count_or_word(text: str, name: str, words: str) -> int | str | None:
+    if text.lower() in ("auto", "none"):
+        return {"auto": "auto", "none": None}[text.lower()]
+    try:
+        return int(text)
+    except ValueError:
+        raise ParameterError(
+            "unknown-choice",
+            f"`{name}={text}` is not known",
+            remedy=f"Give a whole number, {words}.",
+            parameter=name,
+        ) from None
 
 
 def n_pcs_of(text: str) -> int | str | None:
@@ -103,16 +145,4 @@ def n_pcs_of(text: str) -> int | str | None:
     -------
     int, "auto" or None
     """
-    if text.lower() == "none":
-        return None
-    if text.lower() == "auto":
-        return "auto"
-    try:
-        return int(text)
-    except ValueError:
-        raise ParameterError(
-            "unknown-choice",
-            f"`n_pcs={text}` is not known",
-            remedy="Give a whole number, 'auto' or 'none' (no PCA).",
-            parameter="n_pcs",
-        ) from None
+    return _count_or_word(text, "n_pcs", "'auto' or 'none' (no PCA)")

@@ -34,6 +34,7 @@ def print_fit(
     lines = [*notes, _sizes(model)]
     if isinstance(model, ContrastiveICA):
         lines.append(f"solver: {model.solver_} ({model.reason_})")
+        lines += model.group_lines()
         lines += rank_selection(model.rank_choice_, model.near_ties_)
     for line in lines:
         print_line(line)
@@ -67,7 +68,10 @@ def _patterns(model: Any, names: Sequence[str]) -> Table:
     for i, (pattern, ratio, weight) in enumerate(rows, start=1):
         top = np.argsort(-np.abs(pattern), kind="stable")[:5]
         leading = ", ".join(f"{names[j]} {pattern[j]:+.2f}" for j in top)
-        table.add_row(str(i), f"{ratio:.4g}", f"{weight:.4g}", escape(leading))
+        beyond = "" if i <= model.n_foreground_ else " *"
+        table.add_row(f"{i}{beyond}", f"{ratio:.4g}", f"{weight:.4g}", escape(leading))
+    if len(model.components_) > model.n_foreground_:
+        table.caption = "* does not stand out"
     return table
 
 

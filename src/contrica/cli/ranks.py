@@ -45,7 +45,6 @@ _FIGURES = (".png", ".pdf", ".svg")
 def ranks(
     foreground: Foreground,
     background: BackgroundFiles,
-    components: Annotated[int, typer.Option(help="Patterns that fit is asked for.")] = 2,
     n_pcs: Pcs = "auto",
     cumulant: Estimate = "plugin",
     output: Annotated[
@@ -87,7 +86,6 @@ def ranks(
                 fore.named,
                 several(backs),
                 rng=generator(seed),
-                n_components=components,
                 n_pcs=n_pcs_of(n_pcs),
                 cumulant=cumulant,
                 memory_limit=memory_limit,

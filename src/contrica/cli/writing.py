@@ -159,7 +159,7 @@ def _write_scatter(
     label_names: Sequence[str] | None,
 ) -> list[str]:
     notes = []
-    axes = plots.scatter(
+    figure = plots.scores(
         shown.scores(),
         None if labels is None else labels[shown.rows],
         background=np.vstack([sample.scores() for sample in behind]),
@@ -169,7 +169,7 @@ def _write_scatter(
         drawn = sum(sample.rows.size for sample in behind)
         total = sum(sample.n_rows for sample in behind)
         rows = f"{shown.rows.size} of {shown.n_rows} foreground, {drawn} of {total} background rows"
-        axes.set_title(rows, fontsize=8)
+        figure.suptitle(rows, fontsize=8)
         notes.append(f"{path.name} shows a random sample: {rows}")
-    write_figure(axes.figure, path)
+    write_figure(figure, path)
     return notes

@@ -323,31 +323,40 @@ def load_transplant_part(folder: str | Path | None = None) -> Bunch:
 
 
 def load_kang(
-    folder: str | Path | None = None, *, design: str = "donors", n_genes: int = 500
+    folder: str | Path | None = None,
+    *,
+    design: str = "donors",
+    n_genes: int = 500,
+    preprocessing: str | None = None,
 ) -> Bunch:
     """Blood cells of eight donors, with and without interferon-β (Kang et al. 2018).
 
     "donors": the foreground is control and stimulated cells of donors 101, 107, 1015 and 1016, with the
-    condition as label, the background control cells of the other four donors, and counts are treated as
-    in `load_transplant`. "condition": stimulated cells against control cells of all donors; counts are
-    scaled to 10⁴ in a cell and logged, as is usual, the genes of largest variance are kept, and
-    nothing is standardised. Doublets are left out.
+    condition as label, the background control cells of the other four donors. "condition": stimulated
+    cells against control cells of all donors. Doublets are left out.
 
     Parameters
     ----------
     folder : path, optional
         Data folder that holds ``scrna_kang_ifnb/kang_hvg3000_counts.npz``: counts in compressed rows
         (``data``, ``indices``, ``indptr``, ``shape``), ``gene``, ``condition`` (ctrl, stim), ``donor``;
-        for "condition" also ``total_umi``, the counts of each cell over all genes.
+        for "usual" preprocessing also ``total_umi``, the counts of each cell over all genes.
     design : {"donors", "condition"}
     n_genes : int
+    preprocessing : {"paper", "usual"}, optional
+        "paper": as in `load_transplant`, the default of "donors". "usual": counts are scaled to 10⁴ in a
+        cell and logged, the genes of largest variance are kept, and nothing is standardised; the default
+        of "condition".
 
     Returns
     -------
     Bunch
-        As `load_transplant`, with labels 0 control, 1 stimulated, and ``samples`` the donors.
+        As `load_transplant`, with labels 0 control, 1 stimulated, and ``samples`` the donors; ``groups``
+        and ``background_groups``, the donors of all rows.
     """
     check_choice("design", design, ("donors", "condition"))
+    preprocessing = preprocessing or ("usual" if design == "condition" else "paper")
+    check_choice("preprocessing", preprocessing, ("paper", "usual"))
     path = find_file(
         folder,
         "scrna_kang_ifnb/kang_hvg3000_counts.npz",
@@ -356,14 +365,14 @@ def load_kang(
     )
     needs = (
         "It needs arrays data, indices, indptr, shape, gene, condition (ctrl, stim), donor and, with "
-        "`design=condition`, total_umi."
+        "`preprocessing=usual`, total_umi."
     )
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             parts = (stored["data"].astype(float), stored["indices"], stored["indptr"])
             counts = sparse.csr_array(parts, shape=tuple(stored["shape"]))
             names, condition, donor = stored["gene"], stored["condition"], stored["donor"]
-            if design == "condition":
+            if preprocessing == "usual":
                 totals = stored["total_umi"].astype(float)
         chosen, single = np.isin(donor, STIMULATED_DONORS), donor != "DBL"
         others = ~chosen & single & (condition == "ctrl")
@@ -377,6 +386,7 @@ def load_kang(
     _check_sizes(path, back, stimulated, needs)
     if design == "condition":
         chosen, others = single & (condition == "stim"), single & (condition == "ctrl")
+    if preprocessing == "usual":
         found = _normalised(counts, totals, chosen, others, names, n_genes)
     else:
         found = _recipe(counts, chosen, others, names, n_genes)
@@ -385,6 +395,8 @@ def load_kang(
         labels=(condition[chosen] == "stim").astype(int),
         label_names=["control", "stimulated"],
         samples=donor[chosen],
+        groups=donor[chosen],
+        background_groups=donor[others],
     )
 
 

@@ -40,7 +40,7 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
     -------
     Bunch
         ``foreground`` (270, 77), ``background`` (135, 77), ``labels`` (0 Control, 1 Ts65Dn),
-        ``label_names``, ``feature_names``.
+        ``label_names``, ``feature_names``; ``groups`` and ``background_groups``, the mice.
     """
     path = find_file(
         folder,
@@ -60,12 +60,14 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
             np.array([row[name] for row in rows])
             for name in ("Behavior", "Treatment", "Genotype", "class")
         )
+        # 309_1 to 309_15 are the rows of mouse 309
+        mouse = np.array([row["MouseID"].partition("_")[0] for row in rows])
     except UNREADABLE as error:
         raise FileError(
             "content",
             f"{path} is not the mouse protein table: {type(error).__name__}, {error}",
-            remedy="It needs columns of proteins ending in _N, and Behavior, Treatment, Genotype and "
-            "class.",
+            remedy="It needs columns of proteins ending in _N, and MouseID, Behavior, Treatment, "
+            "Genotype and class.",
         ) from error
     chosen = (behaviour == "S/C") & (treatment == "Saline")
     parts = (values[chosen], values[group == "c-CS-s"])
@@ -84,6 +86,8 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
         labels=(genotype[chosen] == "Ts65Dn").astype(int),
         label_names=["Control", "Ts65Dn"],
         feature_names=names,
+        groups=mouse[chosen],
+        background_groups=mouse[group == "c-CS-s"],
     )
 
 

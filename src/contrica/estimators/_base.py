@@ -6,13 +6,20 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from contrica.errors import DataError, IterationError, PatternWarning, warn
-from contrica.estimators._background import Background
+from contrica.errors import (
+    DataError,
+    GroupsError,
+    GroupWarning,
+    IterationError,
+    PatternWarning,
+    warn,
+)
+from contrica.estimators._background import Background, GroupLabels, group_labels
 from contrica.estimators._sums import (
     add_blocks,
     check_summable,
@@ -27,10 +34,12 @@ from contrica.moments.streaming import DataSums
 from contrica.moments.symmetric import fix_signs
 from contrica.moments.working import Workplace
 from contrica.rows.device import check_device
+from contrica.rows.groups import Groups
 from contrica.rows.memory import memory_budget
 from contrica.rows.threads import few_threads
+from contrica.solvers.group_shares import rank_by_groups
 from contrica.solvers.problem import Problem, Request, Separation
-from contrica.solvers.ratio import contrast_ratio, source_ratio
+from contrica.solvers.ratio import contrast_ratio, filters_of, source_ratio
 from contrica.validation import (
     check_choice,
     check_count,
@@ -53,12 +62,13 @@ _ONLY_ADDED = (
 class BaseContrastive(ContrastTransformer):
     """Fit around a solver of two fourth cumulants."""
 
+    _counts_by_itself: ClassVar[bool] = True
     n_background: int | None
     n_foreground: int | None
     n_pcs: int | str | None
     cumulant: str
     deflation: str
-    projection: str
+    projection: str | None
     max_iter: int | None
     tol: float
     random_state: Any
@@ -74,16 +84,29 @@ class BaseContrastive(ContrastTransformer):
         """Call the solver, and store what is the method's own."""
 
     @documented
-    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        background: Any = None,
+        groups: Any = None,
+        background_groups: Any = None,
+    ) -> Self:
         self._check_parameters()
         self._warn_of_no_effect()
+        labels = group_labels(background, groups, background_groups)
         background = background.data if isinstance(background, Background) else background
         with self._at_work(), unchanged_on_error(self):
             rng = generator(self.random_state)
             summed = any(isinstance(part, Iterator | DataSums) for part in (X, background))
-            problem = self._sum(X, background) if summed else self._read(X, y, background)
+            if summed and labels is not None:
+                _raise_groups_of_sums()
+            problem = self._sum(X, background) if summed else self._read(X, y, background, labels)
             with few_threads(problem.n_features):
                 found = self._separate(problem, rng)
+                if problem.is_grouped:
+                    found = rank_by_groups(problem, found)
             self._store(problem, found)
         return self
 
@@ -112,7 +135,8 @@ class BaseContrastive(ContrastTransformer):
                 check_count(name, getattr(self, name))
         check_n_pcs(self.n_pcs)
         check_choice("cumulant", self.cumulant, CUMULANTS)
-        check_choice("projection", self.projection, ("pattern", "filter"))
+        if self.projection is not None:
+            check_choice("projection", self.projection, ("pattern", "filter"))
         check_choice("dtype", self.dtype, ("float64", "float32"))
         if self.memory_limit is not None:
             memory_budget(self.memory_limit)
@@ -149,7 +173,7 @@ class BaseContrastive(ContrastTransformer):
     @property
     def _request(self) -> Request:
         return Request(
-            self.n_components,
+            self._n_wanted,
             self.n_background,
             self.n_foreground,
             self.deflation,
@@ -159,9 +183,9 @@ class BaseContrastive(ContrastTransformer):
 
     # --- rows ---
 
-    def _read(self, X: Any, y: Any, background: Any) -> Problem:
+    def _read(self, X: Any, y: Any, background: Any, labels: GroupLabels | None = None) -> Problem:
         """The problem from rows that can be read again: one pass, one for PCA, one for cumulants."""
-        datasets, workplace = self._open(X, y, background), self._workplace
+        datasets, workplace = self._open(X, y, background, labels), self._workplace
         n_features, n_rows = datasets[0].n_features, sum(map(len, datasets))
         self._check_budget(workplace.dimensions(n_features) or 0, n_rows)
         workplace.move(datasets)
@@ -190,6 +214,7 @@ class BaseContrastive(ContrastTransformer):
         cumulants: Sequence[Cumulants],
         rows: Sequence[np.ndarray],
         grouped: Sequence[Any],
+        groups: Sequence[Groups | None] = (),
     ) -> Problem:
         fore, *backs = cumulants
         self.basis_, self.n_pcs_, self.n_samples_ = basis, fore.n_features, fore.n_samples
@@ -198,7 +223,7 @@ class BaseContrastive(ContrastTransformer):
             still = int(np.sum(np.ptp(part, axis=0) == 0)) if basis is None else 0
             spectrum = np.linalg.eigvalsh(back.covariance)
             check_covariance_rank(spectrum, back.n_samples, still, "background")
-        return Problem(fore, tuple(backs), tuple(rows), tuple(grouped))
+        return Problem(fore, tuple(backs), tuple(rows), tuple(grouped), tuple(groups))
 
     # --- sums ---
 
@@ -311,9 +336,9 @@ class BaseContrastive(ContrastTransformer):
         for name in _SUMS:  # of an earlier partial_fit
             if name in vars(self):
                 delattr(self, name)
-        keep = found.order()[: self._n_kept(found.ratio.size)]
+        keep = found.order()[: self._n_kept(found)]
         vectors = found.foreground.vectors[:, keep]
-        filters = _filters(vectors, problem.fore.covariance)
+        filters = filters_of(vectors, problem.fore.covariance)
         self.components_ = self._lift_patterns(vectors)
         self.filters_ = self._lift(filters)
         # a filter has a positive product with its pattern, whatever the pattern's sign
@@ -331,9 +356,52 @@ class BaseContrastive(ContrastTransformer):
         self.residual_ = found.residual
         self.n_iter_ = max(found.n_iter, 1)
         self.scree_ = found.scree
+        self.projection_ = self.projection or self._default_projection(found)
+        self._store_groups(found, keep)
 
-    def _n_kept(self, count: int) -> int:
-        wanted = count if self.n_components is None else self.n_components
+    def _store_groups(self, found: Separation, keep: np.ndarray) -> None:
+        self.groups_, self.group_share_, self.robust_ratio_ = None, None, None
+        if found.shares is None or found.robust_ratio is None:
+            return
+        shares = found.shares.take(keep)
+        self.groups_ = np.array(shares.names, dtype=object)
+        self.group_share_, self.robust_ratio_ = shares.shares, found.robust_ratio[keep]
+        for i in np.flatnonzero(shares.of_few):
+            first = self.groups_[int(np.argmax(shares.shares[i]))]
+            warn(
+                GroupWarning(
+                    "few-groups",
+                    f"pattern {i + 1} is carried by one or two of {len(shares.names)} groups: "
+                    f"{shares.shares[i].max():.0%} of it is in {first}",
+                    remedy="Others may not have it; fit without them and compare.",
+                    parameter="groups",
+                )
+            )
+
+    def _default_projection(self, found: Separation) -> str:
+        """What `transform` multiplies by where that is not given."""
+        return "pattern"
+
+    @property
+    def mixing_(self) -> np.ndarray:
+        """The patterns as columns, which scikit-learn's FastICA has under this name."""
+        check_is_fitted(self)
+        return self.components_.T
+
+    @property
+    def _n_wanted(self) -> int | None:
+        """Patterns that the user asks for; ``None`` where the data are to tell."""
+        return 2 if self.n_components == "auto" else self.n_components
+
+    def _n_standing_out(self, found: Separation) -> int:
+        """Patterns that ``n_components="auto"`` keeps."""
+        alone = bool(np.isnan(found.ratio).all())
+        return 2 if alone else max(found.ranks.n_foreground, 1)
+
+    def _n_kept(self, found: Separation) -> int:
+        count, wanted = found.ratio.size, self._n_wanted
+        if wanted is None:
+            return count if self.n_components is None else min(self._n_standing_out(found), count)
         if wanted > count:
             more = "Lower" if self.n_foreground is None or count >= self.n_pcs_ else "Raise"
             name = "n_components" if more == "Lower" else "n_foreground"
@@ -367,13 +435,35 @@ class BaseContrastive(ContrastTransformer):
 
     @property
     def _axes(self) -> np.ndarray:
-        return self.components_ if self.projection == "pattern" else self.filters_
+        return self.components_ if self.projection_ == "pattern" else self.filters_
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        scores = self._checked_scores(X)
+        if self.projection_ == "filter":  # scores are sources, and patterns are how they appear
+            return self.mean_ + scores @ self.components_
+        return super().inverse_transform(X)
+
+    inverse_transform.__doc__ = """Rows with the given scores.
+
+        Where scores are sources, ``mean_ + scores · components_``; where they are products with the
+        patterns, the rows nearest to ``mean_`` that have them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
 
 
-def _filters(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """``Σ⁺b / (bᵀΣ⁺b)``: unit gain on b, least variance from everything else."""
-    inverse = np.linalg.pinv(covariance, hermitian=True)
-    solved = inverse @ vectors
-    gains = np.einsum("ik,ik->k", vectors, solved)
-    # A pattern along which the foreground does not vary has no filter but itself.
-    return np.where(gains > 0, solved / np.where(gains > 0, gains, 1.0), vectors)
+def _raise_groups_of_sums() -> None:
+    raise GroupsError(
+        "groups-of-sums",
+        "`groups` was given with sums, or with rows that can be read once",
+        "groups need rows that can be read again",
+        "Leave `groups` out, or give contrica.rows.Blocks of a list or of a function.",
+        "groups",
+    )

@@ -12,7 +12,9 @@ from contrica.estimators._transformer import changed_parameters, ranking_ratio
 from contrica.moments.estimates import Storage
 from contrica.solvers.auto import SOLVERS, Choice, background_storage, n_row_groups, solve
 from contrica.solvers.deflation import DEFLATIONS, check_deflation_budget
+from contrica.solvers.group_design import GroupShares
 from contrica.solvers.paper_solver import solve_plain
+from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.problem import Problem, Separation
 from contrica.solvers.subspace_solver import check_dimension
 from contrica.validation import check_choice
@@ -31,8 +33,10 @@ class ContrastiveICA(BaseContrastive):
 
     Parameters
     ----------
-    n_components : int or None, default=2
-        Patterns to keep, those of largest contrast ratio; ``None`` keeps all ``n_foreground_``.
+    n_components : int, "auto" or None, default="auto"
+        Patterns to keep, by decreasing ratio. "auto": those that stand out, ``n_foreground_`` of them and
+        at least one; two without a background and with solver "paper". ``None``: all that were sought.
+        The first patterns do not depend on how many are kept.
     n_background : int or None, default=None
         r, the number of background patterns; ``None`` chooses it from the data.
     n_foreground : int or None, default=None
@@ -51,11 +55,11 @@ class ContrastiveICA(BaseContrastive):
         (`contrica.solvers.subspace`), for data in which heavy-tailed background directions drown the
         salient ones, and for few rows; ``n_foreground`` is the dimension of that subspace, and there are
         no background patterns. "auto" uses "joint" if there are at most 18 dimensions (fewer with several
-        backgrounds), each dataset has at least as many rows as a fourth cumulant has entries, at least
-        half of the requested patterns are significant (at least two, where two or more are requested),
-        and the fit leaves at most half of each fourth cumulant by squared norm. Otherwise it uses
-        "subspace", and warns if ``n_background`` was given. With both ranks given, half of the foreground
-        patterns must be significant. See ``solver_`` and `summary`.
+        backgrounds), each dataset has at least as many rows as a fourth cumulant has entries, two or more
+        foreground patterns are significant, and the fit leaves at most half of each fourth cumulant by
+        squared norm. Otherwise, and where rows come in groups, it uses "subspace", and warns if
+        ``n_background`` was given. With both ranks given, half of the foreground patterns must be
+        significant. See ``solver_`` and `summary`.
     deflation : str, default="thin"
         With solver "paper" only, the estimator of the λ′ in Step 2: "thin" (the paper's proof),
         "sequential" (as its authors ran it), "sequential_thin", "closed_form" or "least_squares"
@@ -64,9 +68,10 @@ class ContrastiveICA(BaseContrastive):
         The paper's formula, which divides by n, or k-statistics; or the paper's formula after the
         farthest hundredth of the rows was winsorized
         (`contrica.moments.projection.winsorize_rows`).
-    projection : {"pattern", "filter"}, default="pattern"
-        What `transform` multiplies by: the patterns, ``X · b`` as in the paper, or the filters,
-        which undo the mixing.
+    projection : {"filter", "pattern"} or None, default=None
+        What `transform` multiplies by: the filters, so that scores are the sources, as of scikit-learn's
+        FastICA; or the patterns, ``X · b`` as in the paper. ``None``: filters, and patterns with solver
+        "paper" and without a background.
     max_iter : int or None, default=None
         Maximum number of iterations: of one round of the subspace power method, of a joint fit, or of the
         rotation in a contrast subspace. ``None``: 200, 300 and 500.
@@ -115,6 +120,18 @@ class ContrastiveICA(BaseContrastive):
         What to check the ranks by: eigenvalues of both fourth cumulants (`contrica.solvers.Scree`), or of
         "subspace" the contrast ratios of all directions and their permutation null
         (`contrica.solvers.ContrastScree`). ``None`` where they would take too long.
+    mixing_ : ndarray of shape (n_features, n_components)
+        ``components_`` as columns. (FastICA's ``components_`` are filters; here they are patterns.)
+    projection_ : {"filter", "pattern"}
+        What `transform` multiplies by.
+    groups_ : ndarray of str, shape (n_groups,), or None
+        Names of the foreground's groups; ``None`` where rows are independent.
+    group_share_ : ndarray of shape (n_components, n_groups) or None
+        How much of each source every group carries: the mean square of the group's scores, less the
+        variance in the background, over the sum of those of all groups.
+    robust_ratio_ : ndarray of shape (n_components,) or None
+        The ratio that patterns are ranked by where rows come in groups: without the two groups in which
+        the source is strongest (one of fewer than seven groups, none of fewer than four).
     foreground_weights_ : ndarray of shape (n_components,)
         ν, the fourth cumulants of the salient sources.
     background_components_ : ndarray of shape (n_background_, n_features)
@@ -181,7 +198,7 @@ class ContrastiveICA(BaseContrastive):
 
     def __init__(
         self,
-        n_components: int | None = 2,
+        n_components: int | str | None = "auto",
         *,
         n_background: int | None = None,
         n_foreground: int | None = None,
@@ -189,7 +206,7 @@ class ContrastiveICA(BaseContrastive):
         solver: str = "auto",
         deflation: str = "thin",
         cumulant: str = "plugin",
-        projection: str = "pattern",
+        projection: str | None = None,
         max_iter: int | None = None,
         tol: float = 1e-8,
         random_state: Any = None,
@@ -277,6 +294,14 @@ class ContrastiveICA(BaseContrastive):
         self.rank_choice_, self.near_ties_ = found.rank_choice, found.near_ties
         return found
 
+    @property
+    def _n_wanted(self) -> int | None:
+        told_by_data = self.n_components == "auto" and self.solver != "paper"
+        return None if told_by_data else super()._n_wanted
+
+    def _default_projection(self, found: Separation) -> str:
+        return "pattern" if self.solver_ in ("paper", "plain") else "filter"
+
     def _store(self, problem: Problem, found: Separation) -> None:
         super()._store(problem, found)
         kept = found.order()[: len(self.components_)]
@@ -303,6 +328,7 @@ class ContrastiveICA(BaseContrastive):
             lines.append(f"rows: dimension and rotation from a sample of {sampled} of {total}")
         if self.rank_choice_ is not None:
             lines.append(f"rank selection: {self.rank_choice_.description}")
+        lines += self._significance()
         lines += [f"near a tie: {tie}" for tie in self.near_ties_]
         symbol, ratios = ranking_ratio(self)
         for i, (ratio, weight, t_value) in enumerate(
@@ -311,5 +337,45 @@ class ContrastiveICA(BaseContrastive):
             told = [] if np.isnan(ratio) else [f"{symbol} = {ratio:.4g}"]
             told.append(f"weight {weight:.4g}")
             told += [] if np.isnan(t_value) else [f"t = {t_value:.1f}"]
-            lines.append(f"pattern {i}: {', '.join(told)}")
+            told += self._carried(i - 1)
+            beyond = " (does not stand out)" if i > self.n_foreground_ else ""
+            lines.append(f"pattern {i}: {', '.join(told)}{beyond}")
         return "\n".join(lines)
+
+    def group_lines(self) -> list[str]:
+        """What groups of rows say, in words: their p-value, and by how many each pattern is carried.
+
+        Returns
+        -------
+        list of str
+            Empty where rows are independent.
+        """
+        self._check_fitted()
+        carried = [
+            f"pattern {i + 1} is {told}"
+            for i in range(len(self.components_))
+            for told in self._carried(i)
+        ]
+        return [*self._significance(), *carried]
+
+    def _significance(self) -> list[str]:
+        """The p-value of groups that were permuted, in words."""
+        scree = self.scree_
+        if not isinstance(scree, ContrastScree) or scree.n_assignments == 0:
+            return []
+        return [
+            f"groups: p = {scree.p_values[0]:.2g} for the first direction, that both datasets have one "
+            f"distribution ({scree.n_assignments} assignments of whole groups; the smallest attainable p "
+            f"is {1 / scree.n_assignments:.2g})"
+        ]
+
+    def _carried(self, pattern: int) -> list[str]:
+        """By how many groups a pattern is carried, in words."""
+        if self.group_share_ is None or self.groups_ is None:
+            return []
+        shares = GroupShares(tuple(self.groups_), self.group_share_)
+        largest = int(np.argmax(self.group_share_[pattern]))
+        return [
+            f"carried by {shares.n_carrying[pattern]:.0f} of {len(self.groups_)} groups, "
+            f"{self.group_share_[pattern, largest]:.0%} by {self.groups_[largest]}"
+        ]

@@ -27,8 +27,9 @@ class ProportionalContrastiveICA(BaseContrastive):
 
     Parameters
     ----------
-    n_components : int or None, default=2
-        Patterns to keep, those of largest contrast ratio; ``None`` keeps all ``n_foreground_``.
+    n_components : int, "auto" or None, default="auto"
+        Patterns to keep, those of largest contrast ratio; "auto" keeps two, ``None`` all
+        ``n_foreground_``.
     n_background : int or None, default=None
         r, used to estimate γ only; ``None`` chooses it from the eigenvalues.
     n_foreground : int or None, default=None
@@ -41,8 +42,8 @@ class ProportionalContrastiveICA(BaseContrastive):
         Estimator of the λ′ from which γ follows, as in `ContrastiveICA`.
     cumulant : {"plugin", "unbiased", "robust"}, default="plugin"
         As in `ContrastiveICA`.
-    projection : {"pattern", "filter"}, default="pattern"
-        What `transform` multiplies by.
+    projection : {"filter", "pattern"} or None, default=None
+        What `transform` multiplies by; ``None``: the patterns, as in the paper.
     max_iter, tol
         Of the subspace power method, as in `ContrastiveICA`.
     random_state : int, Generator, RandomState or None, default=None
@@ -57,7 +58,8 @@ class ProportionalContrastiveICA(BaseContrastive):
     background_scale_estimates_ : ndarray of shape (n_background_,)
         Each background pattern's own estimate of γ; NaN where its weights differ in sign. Empty
         where γ was given.
-    components_, filters_, contrast_ratio_, source_ratio_, ranked_by_, foreground_weights_, scree_
+    components_, filters_, contrast_ratio_, source_ratio_, ranked_by_, foreground_weights_, scree_, \
+    projection_, groups_, group_share_, robust_ratio_
         The foreground patterns, as in `ContrastiveICA`.
     background_components_, background_weights_, shared_weights_ : ndarray
         The background patterns, as in `ContrastiveICA`; empty, and ``n_background_`` 0, where γ was
@@ -93,7 +95,7 @@ class ProportionalContrastiveICA(BaseContrastive):
 
     def __init__(
         self,
-        n_components: int | None = 2,
+        n_components: int | str | None = "auto",
         *,
         n_background: int | None = None,
         n_foreground: int | None = None,
@@ -101,7 +103,7 @@ class ProportionalContrastiveICA(BaseContrastive):
         background_scale: float | None = None,
         deflation: str = "thin",
         cumulant: str = "plugin",
-        projection: str = "pattern",
+        projection: str | None = None,
         max_iter: int | None = None,
         tol: float = 1e-8,
         random_state: Any = None,

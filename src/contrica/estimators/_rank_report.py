@@ -34,7 +34,6 @@ def report_ranks(
     background: Any,
     *,
     rng: np.random.Generator,
-    n_components: int | None = 2,
     n_pcs: int | str | None = "auto",
     cumulant: str = "plugin",
     memory_limit: Any = None,
@@ -50,7 +49,7 @@ def report_ranks(
     background : array-like of shape (n_background_samples, n_features), list of such, or Background
     rng : numpy.random.Generator
         Source of the random starts.
-    n_components, n_pcs, cumulant, memory_limit
+    n_pcs, cumulant, memory_limit
         As of `contrica.ContrastiveICA`.
 
     Returns
@@ -76,5 +75,5 @@ def report_ranks(
             "Pass the rows of one.",
             "background",
         )
-    model = _Counted(n_components, n_pcs=n_pcs, cumulant=cumulant, memory_limit=memory_limit)
+    model = _Counted(n_pcs=n_pcs, cumulant=cumulant, memory_limit=memory_limit)
     return model.report(X, background, rng)

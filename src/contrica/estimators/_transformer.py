@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from contrica.errors import DataError, DelicateDataWarning, PatternWarning, warn
-from contrica.estimators._background import Background
+from contrica.errors import DataError, DelicateDataWarning, ParameterError, PatternWarning, warn
+from contrica.estimators._background import Background, GroupLabels
 from contrica.moments.estimates import Cumulants
 from contrica.moments.fourth import cumulants
 from contrica.moments.symmetric import fix_signs
@@ -58,6 +58,11 @@ FIT_DOCUMENTATION = """Find the patterns of ``X`` that ``background`` does not h
             for two. In cross-validation wrap it as ``Background(Y)``, or a background
             with as many rows as ``X`` is cut along with it; in a `Pipeline`, earlier steps transform
             it only if built with ``transform_input=["background"]`` and metadata routing enabled.
+        groups, background_groups : array-like of shape (n_rows,), lists of such for several backgrounds
+            Which rows belong together, such as those of one animal or donor: names or numbers. What is
+            said of chance then counts groups. A group of both datasets is *paired*. In cross-validation
+            give those of the background as ``Background(Y, groups=...)``. Of the methods that rest on
+            cumulants only.
 
         Returns
         -------
@@ -120,16 +125,19 @@ def ranking_ratio(model: Any) -> tuple[str, np.ndarray]:
 class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Checks, fit, transform and inverse transform around any method that finds components."""
 
-    n_components: int | None
+    n_components: Any
     # What the method does without a background; None where it needs none, and so warns of nothing.
     _alone: ClassVar[str | None] = "plain ICA"
     # Whether it takes several backgrounds.
     _several: ClassVar[bool] = False
+    # Whether n_components="auto" is known.
+    _counts_by_itself: ClassVar[bool] = False
     # Parameters that do nothing without a background.
     _of_contrast: ClassVar[tuple[str, ...]] = ()
 
     def _check_parameters(self) -> None:
-        if self.n_components is not None:
+        auto = self._counts_by_itself and self.n_components == "auto"
+        if self.n_components is not None and not auto:
             check_count("n_components", self.n_components)
 
     def _check_width(self, n_features: int, *, contrasted: bool) -> None:
@@ -143,7 +151,9 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "a contrast needs at least 2 dimensions: with one there is only one direction",
             )
 
-    def _open(self, X: Any, y: Any, background: Any) -> list[Dataset]:
+    def _open(
+        self, X: Any, y: Any, background: Any, labels: GroupLabels | None = None
+    ) -> list[Dataset]:
         """The border: containers, widths and names, parameters against them, and then one pass."""
         foreground = Dataset(X, "X")
         others = [Dataset(data, name) for name, data in self._backgrounds(background).items()]
@@ -151,6 +161,9 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_same_variables(datasets)
         self._check_width(foreground.n_features, contrasted=bool(others))
         read_datasets(datasets)
+        if labels is not None:
+            for part, (name, own) in zip(datasets, labels.of_each(len(others)), strict=True):
+                part.group(own, name)
         if isinstance(foreground.rows, Rows):
             self._remember(foreground.n_features, foreground.names)
         else:
@@ -312,8 +325,11 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         ndarray of shape (n_samples, n_features)
         """
+        return self.mean_ + self._checked_scores(X) @ np.linalg.pinv(self._axes).T
+
+    def _checked_scores(self, X: Any) -> np.ndarray:
         self._check_fitted()
-        scores = check_array(X, dtype=np.float64, input_name="scores")
+        scores: np.ndarray = check_array(X, dtype=np.float64, input_name="scores")
         if scores.shape[1] != len(self.components_):
             raise DataError(
                 "scores-shape",
@@ -322,7 +338,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "Pass what transform returned, (n_samples, n_components).",
                 "X",
             )
-        return self.mean_ + scores @ np.linalg.pinv(self._axes).T
+        return scores
 
     @property
     def _n_features_out(self) -> int:
@@ -343,8 +359,28 @@ class CovarianceTransformer(ContrastTransformer):
         """Columns from the two covariances; also stores what is the method's own."""
 
     @documented
-    def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        background: Any = None,
+        groups: Any = None,
+        background_groups: Any = None,
+    ) -> Self:
         self._check_parameters()
+        if (
+            groups is not None
+            or background_groups is not None
+            or getattr(background, "groups", None) is not None
+        ):
+            raise ParameterError(
+                "no-groups",
+                "`groups` was given",
+                f"{type(self).__name__} takes rows as independent",
+                "Leave it out, or use ContrastiveICA.",
+                "groups",
+            )
         with unchanged_on_error(self):
             self._fit(self._open(X, y, background))
         return self

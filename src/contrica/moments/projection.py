@@ -42,6 +42,7 @@ __all__ = [
     "project_cumulants",
     "project_rows",
     "rows_in",
+    "sampled_index",
     "survey",
     "whitening",
     "winsorize_rows",
@@ -258,6 +259,21 @@ class Surveyed(NamedTuple):
     grouped: list[MomentsOfGroup] | None
 
 
+def sampled_index(n_rows: int, n_sampled: int) -> np.ndarray:
+    """Numbers of the rows that `survey` samples: the same ones for every container.
+
+    Parameters
+    ----------
+    n_rows, n_sampled : int
+
+    Returns
+    -------
+    ndarray of int
+    """
+    chosen = np.random.default_rng(0).choice(n_rows, min(n_sampled, n_rows), replace=False)
+    return np.sort(chosen)
+
+
 def survey(
     rows: np.ndarray | Rows,
     estimate: Estimate,
@@ -285,7 +301,7 @@ def survey(
     Surveyed
     """
     n, k = rows.shape
-    index = np.sort(np.random.default_rng(0).choice(n, min(n_sampled, n), replace=False))
+    index = sampled_index(n, n_sampled)
     packed = storage == "packed" or (storage == "auto" and fits_packed(k, memory_limit))
     if not packed:
         found = cumulants(rows, estimate, storage=storage, memory_limit=memory_limit)

@@ -22,10 +22,12 @@ from contrica.moments.projection import (
     estimate_of_rows,
     n_axes,
     project_rows,
+    sampled_index,
     survey,
 )
 from contrica.rows.dataset import Dataset
 from contrica.rows.device import on_device
+from contrica.rows.groups import Groups
 from contrica.rows.memory import check_memory, memory_budget
 from contrica.rows.products import projected
 
@@ -54,11 +56,14 @@ class Working(NamedTuple):
     grouped : list of (list of MomentsOfGroup or None)
         Moments of groups of rows about their mean, where they were asked for, rows are a sample, and the
         memory allows it.
+    groups : list of Groups or None
+        Of the ``rows`` of each, where rows come in groups.
     """
 
     cumulants: list[Cumulants]
     rows: list[np.ndarray]
     grouped: list[list[MomentsOfGroup] | None]
+    groups: list[Groups | None]
 
 
 @dataclass(frozen=True)
@@ -287,7 +292,7 @@ class Workplace:
             for part, storage in zip(rows, storages, strict=True)
             for moved in [on_device(part, self.device, self.dtype, origin)]
         ]
-        return Working(found, rows, [None] * len(rows))
+        return Working(found, rows, [None] * len(rows), [part.groups for part in datasets])
 
     def _sampled(
         self,
@@ -298,7 +303,7 @@ class Workplace:
         shares: list[int],
         n_groups: Sequence[int],
     ) -> Working:
-        found, rows, grouped = [], [], []
+        found, rows, grouped, groups = [], [], [], []
         plan = zip(datasets, storages, shares, n_groups, strict=True)
         for data, storage, share, count in plan:
             whole = projected(data.rows, basis)
@@ -315,7 +320,9 @@ class Workplace:
             found.append(self._about(surveyed.cumulants, rounded, origin))
             rows.append(surveyed.rows + origin if rounded else surveyed.rows)
             grouped.append(surveyed.grouped)
-        return Working(found, rows, grouped)
+            index = sampled_index(len(data), share)
+            groups.append(None if data.groups is None else data.groups.take(index))
+        return Working(found, rows, grouped, groups)
 
     def _about(self, found: Cumulants, rounded: bool, origin: np.ndarray) -> Cumulants:
         """Cumulants of rows that were rounded about an origin have it added to their mean."""

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from contrica.rows.containers import as_rows
+from contrica.rows.groups import Groups, as_groups
 from contrica.rows.protocol import Rows, width_of
 from contrica.rows.summary import ColumnSummary, summed_columns
 from contrica.validation import (
@@ -42,6 +43,8 @@ class Dataset:
         Of the variables, where the container has them; blocks may show them only in `read`.
     summary : ColumnSummary
         Mean, range and sum of squares of every variable; after `read`.
+    groups : Groups or None
+        Which rows belong together, where that was given (`group`).
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Dataset:
     """
 
     summary: ColumnSummary
+    groups: Groups | None = None
 
     def __init__(self, data: Any, name: str) -> None:
         self.name = name
@@ -107,6 +111,18 @@ class Dataset:
         if self.names is None:
             self.names = names_of(self.rows)
         return self
+
+    def group(self, labels: Any, name: str) -> None:
+        """Say which rows belong together; after `read`.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_rows,) or None
+        name : str
+            What errors call them.
+        """
+        if labels is not None:
+            self.groups = as_groups(labels, len(self), name, self.name)
 
 
 def read_datasets(datasets: Sequence[Dataset]) -> None:

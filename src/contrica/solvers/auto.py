@@ -31,6 +31,8 @@ __all__ = [
 
 # A joint fit that leaves more than this of a fourth cumulant, by squared norm, does not describe it.
 MAX_LEFT = 0.5
+# One pattern that is significant in a joint fit may be chance, and the contrast subspace finds one too.
+MIN_SIGNIFICANT = 2
 
 
 class Choice(NamedTuple):
@@ -93,7 +95,7 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ranks = joint_ranks(task, request, rng=rng)
-        reason = _why_not_rely(ranks.choice, request)
+        reason = _why_not_rely(ranks.choice)
         found = None if reason else fit_jointly(task, request, ranks, rng=rng)
     if found is None:
         return _in_subspace(problem, request, reason, rng, ranks.choice)
@@ -116,6 +118,8 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
 def _why_not_try(problem: Problem) -> str:
     """Why no joint fit is searched for; empty where it is."""
     p = problem.n_features
+    if problem.is_grouped:
+        return "rows come in groups, and standard errors of a joint fit take them as independent"
     if not searchable(p, n_datasets=len(problem.rows)):
         return f"{p} dimensions are too many to search for a joint fit"
     if min(part.fourth.squared_norm() for part in problem.datasets) == 0:
@@ -134,15 +138,16 @@ def _too_few(problem: Problem, whitened: JointProblem) -> str:
     return ""
 
 
-def _why_not_rely(choice: RankChoice | None, request: Request) -> str:
+def _why_not_rely(choice: RankChoice | None) -> str:
     """Why a joint fit should not be relied on; empty where it should."""
     if choice is None:
         return ""
-    wanted = request.n_components or 1
     if not choice.complete:
-        return "the search for a joint fit was cut short"
-    if choice.n_foreground < max(-(-wanted // 2), min(wanted, 2)):
-        return f"{_count(choice.n_foreground)} significant in a joint fit, {wanted} wanted"
+        return "the search for a joint fit was stopped at its limit"
+    if choice.n_foreground < MIN_SIGNIFICANT:
+        return (
+            f"{_count(choice.n_foreground)} significant in a joint fit; it takes {MIN_SIGNIFICANT}"
+        )
     if choice.left.max() > MAX_LEFT:
         return (
             f"what is significant in a joint fit leaves {choice.left.max():.2g} of a fourth cumulant by "

@@ -41,7 +41,11 @@ def floor_of(fore: np.ndarray, back: np.ndarray, n_background_samples: int) -> f
 
 
 def contrast_axes(
-    fore: np.ndarray, back: np.ndarray, n_background_samples: int
+    fore: np.ndarray,
+    back: np.ndarray,
+    n_background_samples: int | None = None,
+    *,
+    floor: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Directions by foreground variance over background variance, closed form.
 
@@ -52,8 +56,10 @@ def contrast_axes(
     ----------
     fore, back : ndarray of shape (p, p)
         Covariances.
-    n_background_samples : int
+    n_background_samples : int, optional
         m.
+    floor : float, optional
+        ρ, in place of m.
 
     Returns
     -------
@@ -68,5 +74,7 @@ def contrast_axes(
     >>> contrast_axes(np.diag([1.0, 8.0]), np.eye(2), 10**9)[0].round(6)
     array([8., 1.])
     """
-    ratios, axes = eigh(fore, back + floor_of(fore, back, n_background_samples) * np.eye(len(back)))
+    if floor is None:
+        floor = floor_of(fore, back, n_background_samples or 1)
+    ratios, axes = eigh(fore, back + floor * np.eye(len(back)))
     return ratios[::-1], axes[:, ::-1]

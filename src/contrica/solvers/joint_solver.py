@@ -107,7 +107,7 @@ def joint_ranks(task: JointTask, request: Request, *, rng: np.random.Generator) 
         task.whitened,
         task.groups,
         choose_ranks(task.problem.fore, task.problem.back, r, l),
-        wanted=wanted if l is None else l,
+        wanted=l,
         rng=rng,
     )
     found = Ranks(choice.n_background, choice.n_foreground)
@@ -168,7 +168,7 @@ def _contrast(
 ) -> Contrast:
     fore, backs = task.problem.fore, task.problem.backs
     dimension = min(ranks.sought.n_foreground, task.n_dimensions)
-    guess = subspace_ica(fore, pooled(backs), task.problem.rows[0], dimension, rng=rng, warn=False)
+    guess = subspace_ica(fore, pooled(backs), task.problem.rows[0], dimension, rng=rng, quiet=True)
     known = None
     if ranks.choice is not None and ranks.choice.n_background == ranks.sought.n_background:
         known = ranks.choice.vectors

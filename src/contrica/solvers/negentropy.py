@@ -2,13 +2,14 @@
 
 A sum of independent sources is nearer to a Gaussian than each of them, so the rotation that takes its
 sources farthest from Gaussian separates them. The distance is Hyvärinen's approximation of negentropy by
-two moments on which outliers have no hold, ``J = Σ_j [k₂ (E g(s_j) − E g(ν))² + w k₁ (E s_j g(s_j))²]``
+two moments that outliers hardly change, ``J = Σ_j [k₂ (E g(s_j) − E g(ν))² + w k₁ (E s_j g(s_j))²]``
 with ``g(s) = exp(−s²/2)`` and ν standard normal: how heavy the tails are, and how skewed. Constants
-k₁ and k₂ are those of the approximation, in which w = 1. How much skewness should count depends on
-the sources: with w = 1/4 most kinds are separated well (docs/accuracy.md).
+k₁ and k₂ are those of the approximation, in which w = 1. A source that is present in some rows and absent
+from others, or present in varying strength, is split by a large w, and Gaussian tails leave nothing to
+separate by without any: w is small (docs/ablations.md).
 
 FastICA looks for a stationary point of ``Σ |E G(s_j) − E G(ν)|`` by fixed-point steps, which need not
-raise it and on real data may wander without end. Here J itself is maximised over the orthogonal matrices,
+raise it and on real data may never converge. Here J itself is maximised over the orthogonal matrices,
 by a quasi-Newton method that cannot go down; with the squares most starts lead to one and the same
 maximum, and the best of a few does.
 """
@@ -30,8 +31,8 @@ __all__ = ["Rotation", "farthest_from_gaussian", "negentropy"]
 GAUSSIAN = 2**-0.5
 # k₂ and k₁
 TAIL_CONSTANT, SKEWNESS_CONSTANT = 24 / (16 * 3**0.5 - 27), 36 / (8 * 3**0.5 - 9)
-# w
-SKEWNESS_WEIGHT = 0.25
+# w: tails decide, and skewness where tails are those of a Gaussian
+SKEWNESS_WEIGHT = 0.02
 # Random starts, and the rows on which they are followed; the best one goes on to the end on all rows.
 N_STARTS, SEARCH_ROWS = 8, 4000
 # Slope at which one maximum can be told from another; only the last search goes on to ``tol``.

@@ -12,7 +12,7 @@ from contrica.rows.protocol import block_rows
 from contrica.solvers.contrast_directions import contrast_axes, floor_of, rounding_of
 from contrica.validation import check_count, check_n_rows
 
-__all__ = ["ContrastScree", "choose_dimension"]
+__all__ = ["ContrastScree", "choose_dimension", "largest_ratio"]
 
 N_PERMUTATIONS, PERMUTED_AT_ONCE = 1000, 100
 # Multiplications that all permutations may cost, and how many are made in any case.
@@ -35,6 +35,12 @@ class ContrastScree(NamedTuple):
         How many exceed the null by four standard deviations, and how many by two.
     null_mean, null_deviation : float
         Of the largest ratio of a permutation; NaN where nothing was permuted.
+    p_values : ndarray of shape (n_tested,)
+        Where groups of rows were permuted (`contrica.solvers.group_null`): of the directions in turn, up
+        to the first that does not stand out. They test that both datasets have one distribution.
+    n_assignments : int
+        Assignments of groups, the observed one among them; one over it is the smallest p there can be. 0
+        where rows were permuted.
     """
 
     ratios: np.ndarray
@@ -43,6 +49,8 @@ class ContrastScree(NamedTuple):
     n_possible: int
     null_mean: float = float("nan")
     null_deviation: float = float("nan")
+    p_values: np.ndarray = np.empty(0)
+    n_assignments: int = 0
 
     @property
     def thresholds(self) -> tuple[float, float]:
@@ -104,7 +112,7 @@ def choose_dimension(
         count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
         return ContrastScree(ratios, count, count, count)
     permuted = _permuted_products(rows, n_permutations, rng)
-    largest = [_largest_ratio(*products, floor) for products in permuted]
+    largest = [largest_ratio(*products, floor) for products in permuted]
     chance, spread = float(np.mean(largest)), float(np.std(largest, ddof=1))
     clear, possible = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
     chosen = _widest_gap(ratios, clear, possible, chance, spread)
@@ -121,8 +129,20 @@ def _widest_gap(ratios: np.ndarray, clear: int, possible: int, chance: float, sp
     return int(counts[np.argmax(around[counts] / around[counts + 1])])
 
 
-def _largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
-    """First of the ratios of `contrast_axes`, and no other: a thousand permutations ask for it."""
+def largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
+    """First of the ratios of `contrast_axes`, and no other: a thousand permutations ask for it.
+
+    Parameters
+    ----------
+    fore, back : ndarray of shape (p, p)
+        Covariances.
+    floor : float
+        ρ.
+
+    Returns
+    -------
+    float
+    """
     p = len(fore)
     damped = back.copy()
     # an outlying row among few others makes rounding larger than in the data

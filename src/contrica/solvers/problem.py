@@ -10,6 +10,8 @@ import numpy as np
 from contrica.decompositions import Decomposition
 from contrica.moments.estimates import Cumulants, pooled
 from contrica.moments.grouped import MomentsOfGroup
+from contrica.rows.groups import Groups
+from contrica.solvers.group_design import GroupDesign, GroupShares, GroupSums
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.ranks import Ranks, Scree, check_room
 from contrica.solvers.selection import RankChoice
@@ -33,12 +35,31 @@ class Problem:
     grouped : tuple of (list of MomentsOfGroup or None)
         Moments of groups of rows about their mean, where rows are a sample and a joint fit may ask for
         them.
+    groups : tuple of Groups or None
+        To which animal, donor or photograph every one of the ``rows`` belongs; empty where rows are
+        independent.
     """
 
     fore: Cumulants
     backs: tuple[Cumulants, ...]
     rows: tuple[np.ndarray, ...]
     grouped: tuple[list[MomentsOfGroup] | None, ...]
+    groups: tuple[Groups | None, ...] = ()
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether rows come in groups."""
+        return any(part is not None for part in self.groups)
+
+    @property
+    def design(self) -> GroupDesign:
+        """Groups of all datasets, where rows come in groups."""
+        sums = [
+            GroupSums.of(rows, groups)
+            for rows, groups in zip(self.rows, self.groups, strict=True)
+            if groups is not None
+        ]
+        return GroupDesign(GroupSums.stacked(sums), len(sums[0].names))
 
     @property
     def n_features(self) -> int:
@@ -165,6 +186,12 @@ class Separation:
         Choices that slightly other rows might turn, in words.
     scree : Scree, ContrastScree or None
         What a reader checks the ranks by.
+    tier : ndarray of int, shape (l,), or None
+        Patterns of a lower tier come first, whatever their ratio.
+    robust_ratio : ndarray of shape (l,) or None
+        The ratio without the groups of rows in which it is largest: patterns are then ranked by it.
+    shares : GroupShares or None
+        How groups of rows share in every pattern.
     """
 
     foreground: Decomposition
@@ -180,15 +207,19 @@ class Separation:
     rank_choice: RankChoice | None = None
     near_ties: tuple[str, ...] = field(default=())
     scree: Scree | ContrastScree | None = None
+    tier: np.ndarray | None = None
+    robust_ratio: np.ndarray | None = None
+    shares: GroupShares | None = None
 
     def order(self) -> np.ndarray:
-        """Patterns by decreasing ratio, significant ones first; NaN leaves the order by weight.
+        """Patterns by tier, significant ones first, by decreasing ratio; NaN leaves the order by weight.
 
         Returns
         -------
         ndarray of int, shape (l,)
         """
-        by_ratio = np.argsort(-self.ratio, kind="stable")
-        if self.significant is None:
-            return by_ratio
-        return by_ratio[np.argsort(~self.significant[by_ratio], kind="stable")]
+        ratio = self.ratio if self.robust_ratio is None else self.robust_ratio
+        order = np.argsort(-ratio, kind="stable")
+        if self.significant is not None:
+            order = order[np.argsort(~self.significant[order], kind="stable")]
+        return order if self.tier is None else order[np.argsort(self.tier[order], kind="stable")]

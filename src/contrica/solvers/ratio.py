@@ -7,7 +7,7 @@ import numpy as np
 from contrica.errors import PatternWarning, warn
 from contrica.moments.estimates import Cumulants
 
-__all__ = ["contrast_ratio", "source_ratio"]
+__all__ = ["contrast_ratio", "filters_of", "source_ratio"]
 
 
 def contrast_ratio(
@@ -65,6 +65,26 @@ def source_ratio(
     shift = fore.mean - back.mean
     energy = fore.covariance + np.outer(shift, shift)
     return _ratio(filters / np.linalg.norm(filters, axis=0), energy, back, quiet)
+
+
+def filters_of(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """``Σ⁺b / (bᵀΣ⁺b)`` for every column ``b``: unit gain on b, least variance from everything else.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (p, k)
+        Patterns.
+    covariance : ndarray of shape (p, p)
+        Σ.
+
+    Returns
+    -------
+    ndarray of shape (p, k)
+    """
+    solved = np.linalg.pinv(covariance, hermitian=True) @ vectors
+    gains = np.einsum("ik,ik->k", vectors, solved)
+    # A pattern along which the foreground does not vary has no filter but itself.
+    return np.where(gains > 0, solved / np.where(gains > 0, gains, 1.0), vectors)
 
 
 def _ratio(vectors: np.ndarray, fore: np.ndarray, back: Cumulants, quiet: bool) -> np.ndarray:
