@@ -115,6 +115,8 @@ ABLATIONS = [
     _turn("SEARCH_ROWS", "rows on which all starts are followed", {"1000": 1000, "all": NEVER},
           "subspace"),
     _turn("ROUGHLY", "slope at which a start ends", [1e-2, 1e-6], "subspace"),
+    _turn("STEPS_ABOUT_ONE", "steps after which rotations are written about a new one",
+          {"15": 15, "never": NEVER}, "subspace"),
     # the rotation's speed
     _turn("ROWS_IN_BLOCK", "rows in a block", {"250": 250, "4000": 4000, "all": NEVER}, "rotation"),
     _turn("THREADS", "threads of the search", [1, 4], "rotation"),

@@ -139,7 +139,7 @@ def oracle(data):
     problem = JointProblem.of(cumulants(data.foreground), cumulants(data.background))
     r, l = data.A.shape[1], data.B.shape[1]  # noqa: E741
     truth = problem.whiten.T @ np.column_stack([data.A, data.B])
-    fit = descend(problem.tensors, truth, contrast_mask(r, l), 1000, 1e-6)
+    fit = descend(problem.terms, truth, contrast_mask(r, l), 1000, 1e-6)
     return similarity(_unit(problem.dewhiten @ fit.vectors[:, r:]), data.B)
 
 

@@ -32,6 +32,33 @@ def fourth_cumulant(X):
     return T
 
 
+def third_cumulant(X):
+    """The third central moment, entry by entry."""
+    n, p = X.shape
+    X = central(X)
+    T = np.zeros((p, p, p))
+    for i, j, k in product(range(p), repeat=3):
+        T[i, j, k] = sum(X[t, i] * X[t, j] * X[t, k] for t in range(n)) / n
+    return T
+
+
+def third_rank_one_sum(weights, vectors):
+    p = vectors.shape[0]
+    T = np.zeros((p, p, p))
+    for weight, u in zip(weights, vectors.T, strict=True):
+        for i, j, k in product(range(p), repeat=3):
+            T[i, j, k] += weight * u[i] * u[j] * u[k]
+    return T
+
+
+def third_apply_vector(T, u):
+    p = u.size
+    out = np.zeros(p)
+    for i, j, k in product(range(p), repeat=3):
+        out[i] += T[i, j, k] * u[j] * u[k]
+    return out
+
+
 def rank_one_sum(weights, vectors):
     p = vectors.shape[0]
     T = np.zeros((p, p, p, p))
@@ -158,19 +185,21 @@ def contrast_ratio(X, Y, b):
     return np.var(X @ b) / np.var(Y @ b)
 
 
-def model_jacobian(vectors, weights, norms, step=1e-6):
+def model_jacobian(vectors, weights, norms, orders, step=1e-6):
     """Derivatives of all dense model tensors, over their norms, by central differences.
 
     Columns: the entries of the first vector, of the second, …, each kept at unit length; then the
-    weights of the first dataset, of the second, ….
+    weights of the first term, of the second, ….
     """
     p, k = vectors.shape
 
     def model(point):
         loose, W = point[: p * k].reshape(k, p).T, point[p * k :].reshape(len(norms), k)
         unit = loose / np.linalg.norm(loose, axis=0)
+        made = {3: third_rank_one_sum, 4: rank_one_sum}
         dense = [
-            rank_one_sum(w, unit).ravel() / norm**0.5 for w, norm in zip(W, norms, strict=True)
+            made[order](w, unit).ravel() / norm**0.5
+            for w, norm, order in zip(W, norms, orders, strict=True)
         ]
         return np.concatenate(dense)
 
@@ -184,26 +213,30 @@ def model_jacobian(vectors, weights, norms, step=1e-6):
     return np.array(columns).T
 
 
-def weighted_cumulant(X, chances, u):
-    """κ₄(u, u, u, ·) of the distribution that gives each row its own probability."""
+def weighted_cumulant(X, chances, u, order=4):
+    """κ₄(u, u, u, ·), or κ₃(u, u, ·), of the distribution that gives each row its own probability."""
     p = X.shape[1]
     mean = sum(chance * x for chance, x in zip(chances, X, strict=True))
     X = X - mean
     S = sum(chance * np.outer(x, x) for chance, x in zip(chances, X, strict=True))
     moment = np.zeros(p)
     for chance, x in zip(chances, X, strict=True):
-        moment += chance * (x @ u) ** 3 * x
+        moment += chance * (x @ u) ** (order - 1) * x
+    if order == 3:
+        return moment
     return moment - 3 * (u @ S @ u) * (S @ u)
 
 
-def group_influence(X, groups, u, step=1e-5):
-    """Change of κ₄(u, u, u, ·) as a group gets more probability and all else less; about the mean."""
+def group_influence(X, groups, u, step=1e-5, order=4):
+    """Change of κ₄(u, u, u, ·), or κ₃, as a group gets more probability, less the mean change."""
     n = len(X)
     changes = []
     for group in groups:
         own = np.zeros(n)
         own[group] = 1 / len(group)
-        ahead, behind = (weighted_cumulant(X, (1 - e) / n + e * own, u) for e in (step, -step))
+        ahead, behind = (
+            weighted_cumulant(X, (1 - e) / n + e * own, u, order) for e in (step, -step)
+        )
         changes.append((ahead - behind) / (2 * step))
     return np.array(changes) - np.mean(changes, axis=0)
 

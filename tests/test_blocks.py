@@ -105,6 +105,21 @@ def test_a_fit_does_not_depend_on_the_container(kind, counts, tmp_path):
     assert isinstance(model.transform(held[0]), type(held[0]) if kind == "torch" else np.ndarray)
 
 
+@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize("storage", ["packed", "matrix-free"])
+def test_third_cumulants_do_not_depend_on_the_container(kind, storage, counts, tmp_path):
+    X = counts[0][:, :12]
+    rows, vectors = as_rows(CONTAINERS[kind](X.copy(), tmp_path)), np.eye(12)[:, :3]
+    expected = cumulants(X, storage="packed").third.slices(vectors)
+    found = cumulants(rows, storage=storage).third
+    assert_allclose(found.slices(vectors), expected, atol=1e-10)
+    assert_allclose(
+        found.apply_vectors(np.eye(12)),
+        np.einsum("iij->ji", cumulants(X).third.entries),
+        atol=1e-10,
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "method", [ProportionalContrastiveICA, ContrastivePCA, GeneralizedContrastivePCA, PlainICA]

@@ -12,6 +12,7 @@ from contrica.moments.matrix_free import CumulantOperator
 from contrica.moments.operators import as_operator
 from contrica.moments.packed import BlockMoments, Moments
 from contrica.moments.symmetric import svec_outer
+from contrica.moments.third import ThirdCongruence, ThirdTensor
 from tests import naive
 from tests.said import raises
 
@@ -31,6 +32,33 @@ def test_cumulants_equal_plain_loops(storage, rng):
     assert_allclose(found.covariance, naive.covariance(X), rtol=1e-12)
     assert_allclose(found.mean, X.mean(axis=0), rtol=1e-14)
     assert found.n_samples == 40
+    third = naive.third_cumulant(X)
+    assert relative_gap(found.third.slices(np.eye(4)), third) < 1e-10
+    vectors = rng.standard_normal((4, 3))
+    images = np.array([naive.third_apply_vector(third, u) for u in vectors.T]).T
+    assert relative_gap(found.third.apply_vectors(vectors), images) < 1e-10
+    assert_allclose(found.third.squared_norm(), np.sum(third**2), rtol=1e-10)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_third_cumulants_in_other_coordinates(storage, rng):
+    X, axes = rng.exponential(size=(40, 4)) + 3, rng.standard_normal((4, 3))
+    found = cumulants(X, storage=storage)
+    expected = naive.third_cumulant(X @ axes)
+    assert relative_gap(found.projected(axes).third.entries, expected) < 1e-10
+    seen = ThirdCongruence(found.third, axes)
+    assert_allclose(seen.squared_norm(), np.sum(expected**2), rtol=1e-10)
+    vectors = rng.standard_normal((3, 5))
+    plain = ThirdTensor(expected)
+    assert relative_gap(seen.slices(vectors), plain.slices(vectors)) < 1e-10
+    assert relative_gap(seen.apply_vectors(vectors), plain.apply_vectors(vectors)) < 1e-10
+
+
+def test_sums_of_third_order_terms(rng):
+    weights, vectors = rng.standard_normal(5), rng.standard_normal((3, 5))
+    made = ThirdTensor.of_terms(weights, vectors)
+    assert_allclose(made.entries, naive.third_rank_one_sum(weights, vectors), atol=1e-12)
+    assert_allclose((made - made * 0.5 + made).entries, 1.5 * made.entries)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -40,6 +68,7 @@ def test_unbiased_cumulants_are_k_statistics_along_every_direction(storage, rng)
     for u in rng.standard_normal((5, 3)):
         assert_allclose(found.fourth.coefficients(u[:, None])[0], kstat(X @ u, 4), rtol=1e-9)
         assert_allclose(u @ found.covariance @ u, kstat(X @ u, 2), rtol=1e-12)
+        assert_allclose(found.third.coefficients(u[:, None])[0], kstat(X @ u, 3), rtol=1e-9)
 
 
 def test_plugin_and_unbiased_differ_by_the_known_factor_on_moments(rng):
@@ -69,6 +98,10 @@ def test_block_size_does_not_matter(storage, n_rows, rng):
     X = rng.laplace(size=(200, 5)) + 10
     whole = cumulants(X, storage=storage).fourth.flatten()
     blocked = cumulants(X, storage=storage, n_rows=n_rows).fourth.flatten()
+    assert relative_gap(blocked, whole) < 1e-12
+    units = np.eye(5)
+    whole = cumulants(X, storage=storage).third.slices(units)
+    blocked = cumulants(X, storage=storage, n_rows=n_rows).third.slices(units)
     assert relative_gap(blocked, whole) < 1e-12
 
 
@@ -119,6 +152,7 @@ def test_merged_accumulators_equal_one_pass(rng):
     for estimate in ("plugin", "unbiased"):
         found, expected = merged.cumulants(estimate), whole.cumulants(estimate)
         assert relative_gap(found.fourth.flatten(), expected.fourth.flatten()) < 1e-10
+        assert relative_gap(found.third.entries, expected.third.entries) < 1e-10
         assert_allclose(found.mean, expected.mean, rtol=1e-13)
 
 

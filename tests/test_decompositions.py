@@ -15,6 +15,7 @@ from contrica.decompositions import (
     jennrich,
     orthogonal,
     spm,
+    third_power_method,
 )
 from contrica.decompositions._spm_search import MixedSubspace, Subspace
 from contrica.errors import ConvergenceWarning, ParameterError, PatternWarning
@@ -22,6 +23,7 @@ from contrica.metrics import match_patterns
 from contrica.moments.eigen import top_eigenpairs
 from contrica.moments.fourth import cumulants
 from contrica.moments.operators import PackedTensor, RankOneSum, as_operator
+from contrica.moments.third import ThirdTensor
 from tests import naive
 from tests.said import raises, warns
 
@@ -439,3 +441,13 @@ def test_spm_says_when_it_finds_fewer_vectors_than_asked_for(monkeypatch):
         found = spm(RankOneSum(weights, vectors), 3, rng=np.random.default_rng(0), n_starts=5)
     assert "2 of 3 patterns were found; 40 rounds of 5 starts" in str(said[0].message)
     assert_same_terms(found, weights[:2], vectors[:, :2], 1e-6)
+
+
+def test_third_order_terms_that_are_orthogonal_are_found_by_strength(rng):
+    axes = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    weights = np.array([5.0, -4.0, 3.0, 2.0])
+    tensor = ThirdTensor(naive.third_rank_one_sum(weights, axes[:, :4]))
+    found = third_power_method(tensor, 4, rng=rng)
+    assert_allclose(np.abs(np.sum(found * axes[:, :4], axis=0)), 1, atol=1e-9)
+    nothing = third_power_method(tensor * 0.0, 2, rng=rng)
+    assert_allclose(np.linalg.norm(nothing, axis=0), 1)

@@ -91,6 +91,7 @@ def test_sums_of_tensors_are_those_of_arrays(make, pair):
         assert_allclose(one.covariance, two.covariance, rtol=1e-10)
         scale = np.abs(two.fourth.flatten()).max()
         assert_allclose(one.fourth.flatten(), two.fourth.flatten(), atol=1e-9 * scale)
+        assert_allclose(one.third.entries, two.third.entries, atol=1e-9 * scale)
 
 
 def test_contractions_of_tensors_are_those_of_arrays(make, pair):
@@ -103,6 +104,9 @@ def test_contractions_of_tensors_are_those_of_arrays(make, pair):
     assert_allclose(one.apply(V), two.apply(V), rtol=1e-9)
     assert_allclose(one.apply_vectors(U), two.apply_vectors(U), rtol=1e-9)
     assert_allclose(one.squared_norm(), two.squared_norm(), rtol=1e-9)
+    assert_allclose(one.third.apply_vectors(U), two.third.apply_vectors(U), rtol=1e-8)
+    assert_allclose(one.third.slices(U), two.third.slices(U), rtol=1e-8, atol=1e-9)
+    assert_allclose(one.third.squared_norm(), two.third.squared_norm(), rtol=1e-8)
 
 
 def test_axes_of_tensors_are_those_of_arrays(make, pair):

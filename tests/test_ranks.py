@@ -251,7 +251,8 @@ def test_contrast_ratios_are_counted_whatever_solver_a_fit_takes():
     assert report.solver == "joint"
     found = report.contrast
     expected = choose_dimension(X, Y, rng=np.random.default_rng(0))
-    assert found[1:6] == expected[1:6]
+    assert found[1:4] == expected[1:4]
+    assert_allclose(found[4:6], expected[4:6])
     assert_allclose(found.ratios, expected.ratios)
     possible, clear = found.thresholds
     assert_allclose(clear - possible, 2 * found.null_deviation)
@@ -264,7 +265,8 @@ def test_several_backgrounds_are_pooled_for_contrast_ratios():
     parts = [Y[:150], Y[150:] + 3.0]
     found = report_ranks(X, parts, rng=np.random.default_rng(0))
     model = ContrastiveICA(random_state=0).fit(X, background=parts)
-    assert found.contrast[1:6] == model.scree_[1:6]
+    assert found.contrast[1:4] == model.scree_[1:4]
+    assert_allclose(found.contrast[4:6], model.scree_[4:6])
     assert found.contrast.chosen == 2
 
 

@@ -10,7 +10,7 @@ from contrica.moments.fourth import cumulants
 from contrica.moments.operators import RankOneSum
 from contrica.moments.symmetric import n_packed
 from contrica.solvers import selection
-from contrica.solvers.joint import JointFit, JointProblem
+from contrica.solvers.joint import JointFit, JointProblem, as_terms
 from contrica.solvers.ranks import choose_ranks
 from contrica.solvers.selection import choose_by_significance
 from contrica.solvers.weights import RowGroups, WeightEstimates, critical_t_value
@@ -20,7 +20,7 @@ def posed(data):
     """The problem of a dataset, its groups of rows, and the ranks of the scree to start from."""
     rows = [data.foreground, data.background]
     fore, back = map(cumulants, rows)
-    problem = JointProblem.of(fore, back)
+    problem = JointProblem.of(fore, back, rows=rows)
     scree = choose_ranks(fore, back)
     start = (scree.n_background, max(scree.n_foreground, 1))
     return problem, [RowGroups(part, problem.whiten) for part in rows], start
@@ -79,12 +79,13 @@ def test_a_choice_says_what_it_rests_on(example):
     assert pattern_similarity(patterns[:, 6:], data.B) > 0.99
     assert pattern_similarity(patterns[:, :6], data.A) > 0.97
     assert_allclose(np.linalg.norm(found.vectors, axis=0), 1)
-    assert found.t_values.shape == (2, 11)
-    assert found.critical == critical_t_value(22, 40, selection.LEVEL)
+    assert found.t_values.shape == (4, 11)
+    assert found.critical == critical_t_value(44, 40, selection.LEVEL)
     assert np.abs(found.t_values).max(axis=0).min() > found.critical > found.rejected > 0
     # those of the background are significant there and the others are not
-    needed = critical_t_value(11, 40, selection.LEVEL)
-    assert np.abs(found.t_values[1, :6]).min() > needed > np.abs(found.t_values[1, 6:]).max()
+    needed = critical_t_value(22, 40, selection.LEVEL)
+    behind = np.abs(found.t_values[[1, 3]]).max(axis=0)
+    assert behind[:6].min() > needed > behind[6:].max()
     # the true patterns leave noise only, of which two datasets of 10⁵ rows have little
     assert found.left.shape == (2,)
     assert (found.left < 0.01).all()
@@ -111,7 +112,7 @@ def ended_with(scores):
     scores = np.array(scores, dtype=float)
     vectors = np.eye(6)[:, : scores.shape[1]]
     tensors = [RankOneSum(W, vectors) for W in scores]
-    problem = SimpleNamespace(tensors=tensors, whiten=np.eye(6))
+    problem = SimpleNamespace(terms=as_terms(tensors), whiten=np.eye(6))
     search = selection._Search(problem, [SimpleNamespace(n_groups=40)] * len(scores))
     fit = JointFit(vectors, scores, 0.0, 0, 0.0)
     search.best = selection._Tried(fit, WeightEstimates(scores, np.ones_like(scores)))

@@ -18,27 +18,26 @@ def unit(matrix):
 
 def scores_at_the_truth(X, Y, patterns):
     """Scores of a free fit that starts at the patterns, in whitened coordinates."""
-    problem = JointProblem.of(cumulants(X), cumulants(Y))
+    problem = JointProblem.of(cumulants(X), cumulants(Y), rows=(X, Y))
     groups = [RowGroups(rows, problem.whiten) for rows in (X, Y)]
     start = problem.whiten.T @ patterns
-    fit = descend(problem.tensors, start, np.ones((2, start.shape[1]), dtype=bool), 300, 1e-6)
-    norms = [tensor.squared_norm() for tensor in problem.tensors]
-    return weight_t_values(groups, fit.vectors, fit.weights, norms).t_values
+    fit = descend(problem.terms, start, np.ones((2, start.shape[1]), dtype=bool), 300, 1e-6)
+    return weight_t_values(groups, problem.terms, fit.vectors, fit.weights).t_values
 
 
 # --- the pieces, against their twins ---
 
 
-@pytest.mark.parametrize("n_datasets", [1, 2, 3])
-def test_the_normal_equations_are_those_of_the_dense_model(n_datasets, rng):
+@pytest.mark.parametrize("orders", [(4,), (4, 4), (4, 4, 4), (3,), (4, 4, 3, 3)])
+def test_the_normal_equations_are_those_of_the_dense_model(orders, rng):
     vectors = unit(rng.standard_normal((3, 4)))
-    weights = rng.uniform(0.5, 2, (n_datasets, 4)) * rng.choice([-1, 1], (n_datasets, 4))
-    norms = rng.uniform(1, 5, n_datasets)
-    J = naive.model_jacobian(vectors, weights, norms)
+    weights = rng.uniform(0.5, 2, (len(orders), 4)) * rng.choice([-1, 1], (len(orders), 4))
+    norms = rng.uniform(1, 5, len(orders))
+    J = naive.model_jacobian(vectors, weights, norms, orders)
     expected = J.T @ J
     for j, u in enumerate(vectors.T):  # along itself a vector does not move
         expected[3 * j : 3 * j + 3, 3 * j : 3 * j + 3] += np.outer(u, u)
-    found = significance._normal_equations(vectors, weights, norms)
+    found = significance._normal_equations(np.array(orders), norms, vectors, weights)
     # central differences with steps of 1e-6 have nine digits
     assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
 
@@ -59,16 +58,31 @@ def test_influence_is_the_derivative_of_the_cumulant_in_a_groups_weight(n_rows, 
         assert_allclose(found[:, :, k], expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("n_rows", [24, 48])
+def test_influence_on_the_third_cumulant_follows_the_mean(n_rows, monkeypatch, rng):
+    monkeypatch.setattr(significance, "GROUPS", 4)
+    X = rng.exponential(size=(n_rows, 3)) @ rng.standard_normal((3, 3)) + 5
+    vectors = rng.standard_normal((3, 2))
+    found = RowGroups(X).influence(vectors, 3)
+    dealt = [np.arange(n_rows)[i::4] for i in range(4)]
+    for k, u in enumerate(vectors.T):
+        expected = naive.group_influence(X, dealt, u, order=3)
+        # the covariance is the mean of the groups', about the mean of all
+        assert_allclose(found[:, :, k], expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
 def test_groups_kept_as_moments_and_as_rows_have_the_same_influence(monkeypatch, rng):
     monkeypatch.setattr(significance, "GROUPS", 4)  # of so few none is trimmed
     X, axes = rng.exponential(size=(200, 4)), rng.standard_normal((4, 3))
     vectors = rng.standard_normal((3, 6))
     packed, plain = RowGroups(X, axes), RowGroups(X, axes)
-    assert "_inside" in packed._moments[0].__qualname__
+    assert "images" in packed._moments[4].__qualname__
     seen = (X - X.mean(axis=0)) @ axes
-    plain._moments = [significance._third_power(seen[i::4]) for i in range(4)]
-    assert_allclose(packed.influence(vectors), plain.influence(vectors), rtol=1e-9, atol=1e-9)
-    assert_allclose(packed.influence(vectors).mean(axis=0), 0, atol=1e-9)
+    plain._moments = significance._moments_of_rows([seen[i::4] for i in range(4)])
+    for order in (3, 4):
+        found, expected = (part.influence(vectors, order) for part in (packed, plain))
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        assert_allclose(found.mean(axis=0), 0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("n", "count"), [(3, 2), (10, 5), (80, 40), (1000, 40)])
@@ -170,16 +184,15 @@ def test_scores_grow_with_the_root_of_the_rows():
 
 
 def minima(X, Y, patterns, others):
-    """The fits that two sets of vectors lead to, the groups and the norms."""
-    problem = JointProblem.of(cumulants(X), cumulants(Y))
+    """The fits that two sets of vectors lead to, the groups and the terms."""
+    problem = JointProblem.of(cumulants(X), cumulants(Y), rows=(X, Y))
     groups = [RowGroups(rows, problem.whiten) for rows in (X, Y)]
-    norms = [tensor.squared_norm() for tensor in problem.tensors]
     mask = contrast_mask(4, 3)
     fits = [
-        descend(problem.tensors, problem.whiten.T @ start, mask, 2000, 1e-9)
+        descend(problem.terms, problem.whiten.T @ start, mask, 2000, 1e-9)
         for start in (patterns, others)
     ]
-    return problem, groups, norms, fits
+    return groups, problem.terms, fits
 
 
 @pytest.mark.slow
@@ -195,15 +208,15 @@ def test_the_standard_error_of_a_gain_is_that_of_new_rows():
         )
         truth = np.column_stack([data.A, data.B])
         swapped = truth[:, [0, 1, 2, 4, 3, 5, 6]]
-        *_, groups, norms, (first, second) = minima(X, Y, swapped, truth)
+        groups, terms, (first, second) = minima(X, Y, swapped, truth)
         gain = first.objective - second.objective
         gains.append(gain)
-        errors.append(gain / gain_t_value(groups, norms, first, second))
+        errors.append(gain / gain_t_value(groups, terms, first, second))
     assert 0.7 < np.median(errors) / np.std(gains, ddof=1) < 1.4
 
 
 def test_two_equal_fits_have_no_gain():
     data = make_synthetic(4, n_samples=2000, random_state=0)
     truth = np.column_stack([data.A, data.B])
-    *_, groups, norms, (first, second) = minima(data.foreground, data.background, truth, truth)
-    assert gain_t_value(groups, norms, first, second) == 0
+    groups, terms, (first, second) = minima(data.foreground, data.background, truth, truth)
+    assert gain_t_value(groups, terms, first, second) == 0

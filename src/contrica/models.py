@@ -146,6 +146,7 @@ def _older(name: str, parameters: dict[str, Any], learnt: dict[str, Any]) -> dic
         found["scree_"] = None
     if name == ContrastiveICA.__name__:
         found["near_ties_"] = tuple(learnt.get("near_ties_", ()))
+        found["foreground_skewness_weights_"] = learnt.get("foreground_skewness_weights_", unknown)
         if "solver_" not in learnt:
             found["solver_"] = "plain" if np.isnan(ratio).all() else parameters["solver"]
             found["reason_"] = "saved by an earlier version, which did not choose"

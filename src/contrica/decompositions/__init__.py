@@ -1,6 +1,6 @@
 """Symmetric tensor decompositions: one file per method, one signature ``f(operator, rank)``.
 
-`fastica` alone takes rows in place of the operator.
+`fastica` alone takes rows in place of the operator, `third_power_method` a tensor of order 3.
 """
 
 from contrica.decompositions._fastica import fastica
@@ -12,6 +12,7 @@ from contrica.decompositions._orthogonal import orthogonal
 from contrica.decompositions._registry import METHODS, decompose
 from contrica.decompositions._result import Decomposition, canonical
 from contrica.decompositions._spm import spm
+from contrica.decompositions._third import third_power_method
 
 __all__ = [
     "METHODS",
@@ -26,4 +27,5 @@ __all__ = [
     "jennrich",
     "orthogonal",
     "spm",
+    "third_power_method",
 ]

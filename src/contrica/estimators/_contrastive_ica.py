@@ -58,8 +58,7 @@ class ContrastiveICA(BaseContrastive):
         backgrounds), each dataset has at least as many rows as a fourth cumulant has entries, two or more
         foreground patterns are significant, and the fit leaves at most half of each fourth cumulant by
         squared norm. Otherwise, and where rows come in groups, it uses "subspace", and warns if
-        ``n_background`` was given. With both ranks given, half of the foreground patterns must be
-        significant. See ``solver_`` and `summary`.
+        ``n_background`` was given. See ``solver_`` and `summary`.
     deflation : str, default="thin"
         With solver "paper" only, the estimator of the λ′ in Step 2: "thin" (the paper's proof),
         "sequential" (as its authors ran it), "sequential_thin", "closed_form" or "least_squares"
@@ -149,8 +148,10 @@ class ContrastiveICA(BaseContrastive):
     near_ties_ : tuple of str
         Choices of solver, ranks or minimum that a slightly different sample could reverse, in words.
     pattern_t_values_ : ndarray of shape (n_components,)
-        Weight ν of each pattern over its standard error, with "joint" (`contrica.solvers.weights`); NaN
-        otherwise.
+        Weight of each pattern over its standard error, with "joint" (`contrica.solvers.weights`), in the
+        foreground's fourth or third cumulant, whichever is larger; NaN otherwise.
+    foreground_skewness_weights_ : ndarray of shape (n_components,)
+        Third cumulants of the salient sources, with "joint"; NaN otherwise.
     n_pcs_ : int
         Dimension in which the cumulants were taken.
     n_samples_ : int
@@ -307,6 +308,11 @@ class ContrastiveICA(BaseContrastive):
         kept = found.order()[: len(self.components_)]
         unknown = np.full(found.ratio.size, np.nan)
         self.pattern_t_values_ = (unknown if found.t_values is None else found.t_values)[kept]
+        skewness = (unknown if found.skewness_weights is None else found.skewness_weights)[kept]
+        # a third cumulant changes its sign with its pattern, which got one of its own here
+        patterns = self._lift(found.foreground.vectors[:, kept])
+        signs = np.sign(np.sum(patterns * self.components_, axis=1))
+        self.foreground_skewness_weights_ = skewness * signs
 
     def summary(self) -> str:
         """What was chosen and why, and what was found, in a few lines of text.

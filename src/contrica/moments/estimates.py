@@ -1,4 +1,4 @@
-"""What is known of one dataset: mean, covariance and fourth cumulant, and how they are estimated."""
+"""What is known of one dataset: mean, covariance, κ₃ and κ₄, and how they are estimated."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 
 from contrica.moments.operators import Congruence, PackedTensor, TensorOperator
+from contrica.moments.third import SymmetricThird, ThirdCongruence, ThirdTensor
 from contrica.validation import check_choice, check_n_rows
 
-__all__ = ["Cumulants", "Estimate", "Storage", "factors", "pooled"]
+__all__ = ["Cumulants", "Estimate", "Storage", "factors", "pooled", "third_factor"]
 
 Estimate = Literal["plugin", "unbiased"]
 
@@ -21,7 +22,7 @@ Storage = Literal["auto", "packed", "matrix-free"]
 
 @dataclass(frozen=True)
 class Cumulants:
-    """First, second and fourth cumulant of one dataset.
+    """First to fourth cumulant of one dataset.
 
     Attributes
     ----------
@@ -31,12 +32,15 @@ class Cumulants:
     fourth : TensorOperator
         κ₄.
     n_samples : int
+    third : SymmetricThird or None
+        κ₃, where it is known.
     """
 
     mean: np.ndarray
     covariance: np.ndarray
     fourth: TensorOperator
     n_samples: int
+    third: SymmetricThird | None = None
 
     @property
     def n_features(self) -> int:
@@ -44,17 +48,35 @@ class Cumulants:
         return self.mean.shape[0]
 
     def projected(self, axes: np.ndarray) -> Cumulants:
-        """Cumulants of ``Uᵀx``, κ₄ written out; no rows are needed."""
+        """Cumulants of ``Uᵀx``, κ₃ and κ₄ written out; no rows are needed."""
         return Cumulants(
             axes.T @ self.mean,
             axes.T @ self.covariance @ axes,
             PackedTensor(Congruence(self.fourth, axes).flatten(), axes.shape[1]),
             self.n_samples,
+            None if self.third is None else third_inside(self.third, axes),
         )
 
 
+def third_inside(third: SymmetricThird, axes: np.ndarray) -> ThirdTensor:
+    """κ₃ of ``Uᵀx``, written out.
+
+    Parameters
+    ----------
+    third : SymmetricThird
+    axes : ndarray of shape (p, k)
+
+    Returns
+    -------
+    ThirdTensor
+    """
+    if isinstance(third, ThirdTensor):
+        return third.projected(axes)
+    return ThirdTensor(ThirdCongruence(third, axes).slices(np.eye(axes.shape[1])))
+
+
 def pooled(datasets: Sequence[Cumulants]) -> Cumulants:
-    """One dataset's cumulants to stand for several: the plain mean of each cumulant.
+    """One dataset's cumulants to stand for several: the plain mean of each cumulant, without κ₃.
 
     Every dataset counts the same, whatever its number of rows, and differences between their means
     are not counted as variation.
@@ -91,3 +113,8 @@ def factors(n: int, estimate: Estimate) -> tuple[float, float, float]:
     check_n_rows(n, 4, "an unbiased fourth cumulant", hint="Use `cumulant=plugin` instead")
     pairing = n**2 / ((n - 2) * (n - 3))
     return n / (n - 1), pairing * (n + 1) / (n - 1), pairing
+
+
+def third_factor(n: int, estimate: Estimate) -> float:
+    """Factor of the third central moment; 1 where too few rows are left for the unbiased one."""
+    return 1.0 if estimate == "plugin" or n < 3 else n**2 / ((n - 1) * (n - 2))

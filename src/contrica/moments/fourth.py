@@ -1,4 +1,4 @@
-"""Mean, covariance and fourth cumulant of data, as tensor operators.
+"""Mean, covariance, third and fourth cumulant of data, as tensor operators.
 
 Write ``m`` for central sample moments (division by n). The paper's plug-in estimate is
 ``κ₄ = m_ijkl − m_ij m_kl − m_ik m_jl − m_il m_jk``; the unbiased k-statistic, exact in expectation,
@@ -84,4 +84,6 @@ def cumulants(
     if storage == "packed":
         return packed_cumulants(X, estimate, n_rows=n_rows)
     operator = CumulantOperator(X, estimate, n_rows=n_rows, memory_limit=memory_limit)
-    return Cumulants(operator.mean, operator.covariance, operator, operator.n_samples)
+    return Cumulants(
+        operator.mean, operator.covariance, operator, operator.n_samples, operator.third
+    )

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from contrica.moments.operators import PackedTensor
-from contrica.moments.packed import BlockMoments, Moments, moved_moments
+from contrica.moments.packed import BlockMoments, Moments, PointMoments, moved_moments
 from contrica.moments.symmetric import n_packed
 from contrica.rows.device import single_precision_parts
 
-__all__ = ["GroupMoments", "MomentsOfGroup", "group_bytes"]
-
-
-class MomentsOfGroup(NamedTuple):
-    """Moments of the rows of one group about a point.
-
-    Attributes
-    ----------
-    n_samples : int
-    second : ndarray of shape (p, p)
-    fourth : PackedTensor
-    """
-
-    n_samples: int
-    second: np.ndarray
-    fourth: PackedTensor
+__all__ = ["GroupMoments", "group_bytes"]
 
 
 class GroupMoments:
@@ -74,7 +58,7 @@ class GroupMoments:
             whole.merge(part)
         return whole
 
-    def about(self, mean: np.ndarray) -> list[MomentsOfGroup]:
+    def about(self, mean: np.ndarray) -> list[PointMoments]:
         """Moments of each group about a point; the sums are let go of, one after the other.
 
         Parameters
@@ -83,12 +67,11 @@ class GroupMoments:
 
         Returns
         -------
-        list of MomentsOfGroup
+        list of PointMoments
         """
         found, self._expanded = [], None
         while self.parts:
-            part = self.parts.pop(0)
-            found.append(MomentsOfGroup(part.n_samples, *moved_moments(part, mean)))
+            found.append(moved_moments(self.parts.pop(0), mean))
         return found
 
 

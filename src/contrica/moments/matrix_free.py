@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from contrica.moments.estimates import Estimate, factors
+from contrica.moments.estimates import Estimate, factors, third_factor
 from contrica.moments.operators import TensorOperator
 from contrica.moments.packed import packed_cumulants
 from contrica.moments.scatter import Scatter
 from contrica.moments.symmetric import n_packed
+from contrica.moments.third import SymmetricThird
 from contrica.rows.device import (
     as_doubles,
     like,
@@ -26,17 +27,19 @@ from contrica.rows.protocol import Rows, accumulate, iterate_blocks
 from contrica.rows.summary import column_summary
 from contrica.validation import check_matrix, check_width
 
-__all__ = ["CumulantOperator", "matrix_or_rows"]
+__all__ = ["CumulantOperator", "ThirdOperator", "matrix_or_rows"]
 
 # Multiplications that the pairs of rows of a norm may take, and rows of either side taken at a time.
 PAIR_PRODUCTS, PAIR_ROWS = 10**12, 2048
 
 
 class _Contractions:
-    """Accumulator of ``Σ (wᵀVw) w wᵀ`` for matrices V, or ``Σ (w·u)³ w`` for columns u; w = x − μ."""
+    """Accumulator of ``Σ (wᵀVw) w wᵀ`` for matrices V, or ``Σ (w·u)^power w`` for columns; w = x − μ."""
 
-    def __init__(self, origin: np.ndarray, operands: np.ndarray, start: int = 0) -> None:
-        self._origin, self._operands = origin, operands
+    def __init__(
+        self, origin: np.ndarray, operands: np.ndarray, start: int = 0, *, power: int = 3
+    ) -> None:
+        self._origin, self._operands, self._power = origin, operands, power
         self.total = np.zeros(operands.shape)
         self._here: Any = None  # the operands, where the blocks are
 
@@ -52,7 +55,7 @@ class _Contractions:
             self.total = as_doubles(like(block, self.total))
         if self._operands.ndim == 2:
             along = W @ self._here
-            self.total += as_doubles(W.T @ (along * along * along))
+            self.total += as_doubles(W.T @ (along * along * (along if self._power == 3 else 1.0)))
             return
         xp = namespace(block)
         for k in range(len(self._operands)):
@@ -98,6 +101,9 @@ class CumulantOperator(TensorOperator):
         two, self._moment_factor, self._pairing_factor = factors(self.n_samples, estimate)
         self._n_rows = n_rows
         self.mean = column_summary(self._rows).mean
+        self.third = ThirdOperator(
+            self._rows, self.mean, third_factor(self.n_samples, estimate), n_rows
+        )
         scatter = accumulate(self._rows, partial(Scatter, self.mean), n_rows)
         self._plugin_covariance = scatter.matrix() / self.n_samples
         self.covariance = two * self._plugin_covariance
@@ -178,6 +184,65 @@ class CumulantOperator(TensorOperator):
     def _centred(self, rows: np.ndarray | Rows) -> Iterator[np.ndarray]:
         for block in iterate_blocks(rows, PAIR_ROWS):
             yield to_numpy(block) - self.mean
+
+
+class ThirdOperator(SymmetricThird):
+    """Third cumulant of rows, contracted on demand; never p³ numbers.
+
+    ``E[(x·u)² x]`` and ``E[(x·u) x xᵀ]`` for a vector, x about its mean: O(n p) and O(n p²) time.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features), or Rows
+    mean : ndarray of shape (n_features,)
+    factor : float
+        Of the third moment.
+    n_rows : int, optional
+        Rows taken at a time.
+    """
+
+    def __init__(
+        self, rows: np.ndarray | Rows, mean: np.ndarray, factor: float, n_rows: int | None
+    ) -> None:
+        self._rows, self._mean, self._n_rows = rows, mean, n_rows
+        n_samples, self.n_features = rows.shape
+        self._factor = factor / n_samples
+
+    def apply_vectors(self, vectors: np.ndarray) -> np.ndarray:
+        """``κ₃(u, u, ·)`` for every column ``u``, one pass over the rows."""
+        found = accumulate(
+            self._rows, partial(_Contractions, self._mean, vectors, power=2), self._n_rows
+        )
+        return to_numpy(found.total) * self._factor
+
+    def slices(self, vectors: np.ndarray) -> np.ndarray:
+        """``κ₃(u, ·, ·)`` for every column ``u``, one pass over the rows."""
+        found = accumulate(self._rows, partial(_Slices, self._mean, vectors), self._n_rows)
+        return to_numpy(found.total) * self._factor
+
+    def squared_norm(self) -> float:
+        """Squared Frobenius norm, a slice for every variable, some at a time."""
+        units = np.eye(self.n_features)
+        parts = (self.slices(units[:, start : start + 16]) for start in range(0, len(units), 16))
+        return sum(float(np.sum(part**2)) for part in parts)
+
+
+class _Slices(_Contractions):
+    """Accumulator of ``Σ (w·u) w wᵀ`` for columns u; w = x − μ."""
+
+    def __init__(self, origin: np.ndarray, vectors: np.ndarray, start: int = 0) -> None:
+        super().__init__(origin, vectors)
+        p, k = vectors.shape
+        self.total = np.zeros((k, p, p))
+
+    def _add(self, block: Any) -> None:
+        W = block - like(block, self._origin)
+        if self._here is None:
+            self._here = like(block, self._operands)
+            self.total = as_doubles(like(block, self.total))
+        along = W @ self._here
+        for k in range(self._operands.shape[1]):
+            self.total[k, :, :] += as_doubles((W * along[:, k : k + 1]).T @ W)
 
 
 class _Powers:

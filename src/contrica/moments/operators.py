@@ -28,6 +28,7 @@ __all__ = [
 class TensorOperator(ABC):
     """A symmetric tensor of format ``p × p × p × p``; ``+``, ``-`` and a scalar ``*`` compose."""
 
+    order = 4
     n_features: int
     # Whether the flattening is in memory: eigenvalues are then a matter of seconds at most.
     is_written_out: bool = False
@@ -43,8 +44,11 @@ class TensorOperator(ABC):
 
     def apply_vectors(self, vectors: np.ndarray) -> np.ndarray:
         """``T(u, u, u, ·)`` for every column ``u`` of ``(p, k)``, as columns of ``(p, k)``."""
-        images = self.apply(np.einsum("ik,jk->kij", vectors, vectors))
-        return np.einsum("kij,jk->ik", images, vectors)
+        return np.einsum("kij,jk->ik", self.slices(vectors), vectors)
+
+    def slices(self, vectors: np.ndarray) -> np.ndarray:
+        """``T(u, u, ·, ·)`` for every column ``u`` of ``(p, k)``, shape ``(k, p, p)``."""
+        return self.apply(np.einsum("ik,jk->kij", vectors, vectors))
 
     def coefficients(self, vectors: np.ndarray) -> np.ndarray:
         """``T(u, u, u, u)`` for every column ``u`` of ``(p, k)``, shape ``(k,)``."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dsyr2k, dsyrk
 
 from contrica.errors import FeaturesError
-from contrica.moments.estimates import Cumulants, Estimate, factors
+from contrica.moments.estimates import Cumulants, Estimate, factors, third_factor
 from contrica.moments.operators import PackedTensor
-from contrica.moments.symmetric import n_packed, pair_indices, svec
+from contrica.moments.symmetric import n_packed, pair_indices, smat, svec
+from contrica.moments.third import ThirdTensor
 from contrica.rows.device import (
     as_doubles,
     like,
@@ -25,7 +26,14 @@ from contrica.rows.device import (
 from contrica.rows.protocol import Rows, accumulate, block_rows, iterate_blocks
 from contrica.validation import check_matrix, check_width
 
-__all__ = ["BlockMoments", "Moments", "expanded_rows", "moved_moments", "packed_cumulants"]
+__all__ = [
+    "BlockMoments",
+    "Moments",
+    "PointMoments",
+    "expanded_rows",
+    "moved_moments",
+    "packed_cumulants",
+]
 
 # Rows that are expanded at a time: at least so many, and twice as many if they take no more than 64 MiB.
 DEEPEST, EXPANDED_BYTES = 2048, 2**26
@@ -221,17 +229,37 @@ class Moments:
         gram = self._whole()
         head = _mirrored(gram[: 1 + p, : 1 + p] / n)
         mean, covariance = head[1:, 0], head[1:, 1:] - np.outer(head[1:, 0], head[1:, 0])
+        third = _central_third(gram[1 + p :, 1 : 1 + p] / n, head) * third_factor(n, estimate)
         if last:  # at once: what is left after an interrupted move is of no use
             self.n_samples, self._panels = 0, []
         fourth = _moved(gram, -mean, 1 + p, last=last)
         fourth *= four / n
         _subtract_pairings(fourth, covariance, pairing)
         flat = _mirrored(fourth).T  # symmetric: rows where columns were
-        return Cumulants(self._shift + mean, two * covariance, PackedTensor(flat, p), n)
+        return Cumulants(self._shift + mean, two * covariance, PackedTensor(flat, p), n, third)
 
 
-def moved_moments(moments: Moments, mean: np.ndarray) -> tuple[np.ndarray, PackedTensor]:
-    """Second and fourth moments of rows about a given point.
+class PointMoments(NamedTuple):
+    """Moments of rows about a point.
+
+    Attributes
+    ----------
+    n_samples : int
+    first : ndarray of shape (p,)
+    second : ndarray of shape (p, p)
+    third : ThirdTensor
+    fourth : PackedTensor
+    """
+
+    n_samples: int
+    first: np.ndarray
+    second: np.ndarray
+    third: ThirdTensor
+    fourth: PackedTensor
+
+
+def moved_moments(moments: Moments, mean: np.ndarray) -> PointMoments:
+    """Moments of rows about a given point.
 
     Parameters
     ----------
@@ -241,14 +269,29 @@ def moved_moments(moments: Moments, mean: np.ndarray) -> tuple[np.ndarray, Packe
 
     Returns
     -------
-    second : ndarray of shape (p, p)
-    fourth : PackedTensor
+    PointMoments
     """
     p = moments.n_features
     gram = _moved(moments._whole(), moments._shift - mean)
     gram /= moments.n_samples
     _mirrored(gram)
-    return gram[1 : 1 + p, 1 : 1 + p], PackedTensor(gram[1 + p :, 1 + p :], p)
+    return PointMoments(
+        moments.n_samples,
+        gram[1 : 1 + p, 0],
+        gram[1 : 1 + p, 1 : 1 + p],
+        ThirdTensor(smat(gram[1 + p :, 1 : 1 + p].T)),
+        PackedTensor(gram[1 + p :, 1 + p :], p),
+    )
+
+
+def _central_third(packed: np.ndarray, head: np.ndarray) -> ThirdTensor:
+    """``E[w w w] − 3 sym(E[w w] ⊗ m) + 2 m m m``, m being the mean of w; of ``svec(w w) w`` the mean."""
+    m, second = head[1:, 0], head[1:, 1:]
+    entries = smat(packed.T)
+    mixed = second[:, :, None] * m
+    entries -= mixed + mixed.transpose(0, 2, 1) + mixed.transpose(2, 0, 1)
+    entries += 2 * m[:, None, None] * m[:, None] * m
+    return ThirdTensor(entries)
 
 
 def expanded_rows(n_features: int, X: Any) -> int:

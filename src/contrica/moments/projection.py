@@ -14,8 +14,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from contrica.errors import ParameterError
 from contrica.moments.estimates import Cumulants, Estimate, Storage
 from contrica.moments.fourth import MAX_PACKED_FEATURES, cumulants, fits_packed
-from contrica.moments.grouped import GroupMoments, MomentsOfGroup
-from contrica.moments.packed import BlockMoments, expanded_rows
+from contrica.moments.grouped import GroupMoments
+from contrica.moments.packed import BlockMoments, PointMoments, expanded_rows
 from contrica.moments.scatter import Scatter
 from contrica.moments.symmetric import fix_signs
 from contrica.rows.containers import as_rows
@@ -256,7 +256,7 @@ class Surveyed(NamedTuple):
 
     cumulants: Cumulants
     rows: np.ndarray
-    grouped: list[MomentsOfGroup] | None
+    grouped: list[PointMoments] | None
 
 
 def sampled_index(n_rows: int, n_sampled: int) -> np.ndarray:

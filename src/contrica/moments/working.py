@@ -15,7 +15,8 @@ from sklearn.utils import check_array
 from contrica.errors import ParameterError
 from contrica.moments.estimates import Cumulants, Estimate, Storage
 from contrica.moments.fourth import cumulants
-from contrica.moments.grouped import MomentsOfGroup, group_bytes
+from contrica.moments.grouped import group_bytes
+from contrica.moments.packed import PointMoments
 from contrica.moments.projection import (
     RowEstimate,
     axes_of,
@@ -53,7 +54,7 @@ class Working(NamedTuple):
     cumulants : list of Cumulants
     rows : list of ndarray of shape (n, k)
         All rows of each, or a random sample.
-    grouped : list of (list of MomentsOfGroup or None)
+    grouped : list of (list of PointMoments or None)
         Moments of groups of rows about their mean, where they were asked for, rows are a sample, and the
         memory allows it.
     groups : list of Groups or None
@@ -62,7 +63,7 @@ class Working(NamedTuple):
 
     cumulants: list[Cumulants]
     rows: list[np.ndarray]
-    grouped: list[list[MomentsOfGroup] | None]
+    grouped: list[list[PointMoments] | None]
     groups: list[Groups | None]
 
 

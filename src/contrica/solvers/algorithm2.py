@@ -31,6 +31,8 @@ class Contrast(NamedTuple):
         Contrast ratio ``k(b_j)``.
     residual : float
         Relative Frobenius norm of what of κ₄(x) is left unexplained.
+    skewness_weights : ndarray of shape (l,) or None
+        Weights of the ``b_j`` in κ₃(x), where that was fitted.
     gain : float
         As of `contrica.solvers.joint.JointFit`; NaN of all but a joint fit.
     """
@@ -41,6 +43,7 @@ class Contrast(NamedTuple):
     ratio: np.ndarray
     residual: float
     gain: float = float("nan")
+    skewness_weights: np.ndarray | None = None
 
 
 def cica(

@@ -31,7 +31,8 @@ __all__ = [
 
 # A joint fit that leaves more than this of a fourth cumulant, by squared norm, does not describe it.
 MAX_LEFT = 0.5
-# One pattern that is significant in a joint fit may be chance, and the contrast subspace finds one too.
+# Foreground patterns that must be significant in a joint fit; one that finds these is nearer to the truth
+# than the subspace, also in the patterns that are not.
 MIN_SIGNIFICANT = 2
 
 
@@ -86,7 +87,7 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
     reason = _why_not_try(problem)
     if reason:
         return _in_subspace(problem, request, reason, rng)
-    whitened = JointProblem.of(*problem.datasets)
+    whitened = JointProblem.of(*problem.datasets, rows=problem.rows)
     reason = _too_few(problem, whitened)
     if reason:
         return _in_subspace(problem, request, reason, rng)
@@ -102,7 +103,7 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
     count, total = int(np.sum(_significant(found))), found.ratio.size
     if ranks.choice is None:
         reason = f"{count} of {total} foreground patterns are significant in a joint fit"
-        if 2 * count < total:
+        if count < min(total, MIN_SIGNIFICANT):
             return _in_subspace(problem, request, reason, rng)
     else:
         reason = (
@@ -145,9 +146,7 @@ def _why_not_rely(choice: RankChoice | None) -> str:
     if not choice.complete:
         return "the search for a joint fit was stopped at its limit"
     if choice.n_foreground < MIN_SIGNIFICANT:
-        return (
-            f"{_count(choice.n_foreground)} significant in a joint fit; it takes {MIN_SIGNIFICANT}"
-        )
+        return f"{_count(choice.n_foreground)} significant in a joint fit, fewer than {MIN_SIGNIFICANT}"
     if choice.left.max() > MAX_LEFT:
         return (
             f"what is significant in a joint fit leaves {choice.left.max():.2g} of a fourth cumulant by "

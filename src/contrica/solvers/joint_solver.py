@@ -26,8 +26,6 @@ __all__ = ["JointRanks", "JointTask", "fit_jointly", "joint_ranks", "solve_joint
 
 logger = logging.getLogger("contrica")
 
-# |cosine|, in whitened coordinates, above which two patterns are one.
-SAME_PATTERN = 0.98
 # Entries of all vectors together for which t-values are worked out: the equations take half a gigabyte.
 MAX_TESTED_ENTRIES = 5000
 
@@ -73,7 +71,7 @@ def solve_joint(problem: Problem, request: Request, *, rng: np.random.Generator)
     -------
     Separation
     """
-    whitened = JointProblem.of(*problem.datasets)
+    whitened = JointProblem.of(*problem.datasets, rows=problem.rows)
     if whitened.whiten.shape[1] < 2:
         raise DataError(
             "one-direction",
@@ -150,14 +148,18 @@ def fit_jointly(
     near_ties = () if ranks.choice is None else ranks.choice.near_ties
     if is_near(found.gain, MIN_GAIN):
         near_ties += (
-            f"another minimum is lower by {found.gain:.2f} standard errors; {MIN_GAIN:.0f} would make it "
+            f"another minimum is lower by {found.gain:.2f} standard errors; {MIN_GAIN:.1f} would make it "
             "the answer",
         )
+    # patterns that were merged are not counted
+    n_foreground = min(ranks.found.n_foreground, found.foreground.weights.size)
+    counted = ranks.found._replace(n_foreground=n_foreground)
     scree = dense_scree(task.problem.fore, task.problem.back)
     return replace(
-        separation_of(found, ranks.found, scree),
+        separation_of(found, counted, scree),
         significant=significant,
         t_values=t_values,
+        skewness_weights=found.skewness_weights,
         rank_choice=ranks.choice,
         near_ties=near_ties,
     )
@@ -172,14 +174,13 @@ def _contrast(
     known = None
     if ranks.choice is not None and ranks.choice.n_background == ranks.sought.n_background:
         known = ranks.choice.vectors
-    norms = [tensor.squared_norm() for tensor in task.whitened.tensors]
     return joint_contrast(
         fore,
         backs,
         *ranks.sought,
         rng=rng,
         guess=guess.foreground.vectors,
-        gain_t_value=partial(gain_t_value, task.groups, norms),
+        gain_t_value=partial(gain_t_value, task.groups, task.whitened.terms),
         known=known,
         problem=task.whitened,
         **request.step_limit,
@@ -194,35 +195,20 @@ def _tested(
     if np.isnan(t_values).any():  # nothing is known to be insignificant
         return t_values, None
     n_groups = min(part.n_groups for part in task.groups)
-    critical = critical_t_value(len(task.groups) * n_patterns, n_groups, LEVEL)
-    return t_values, (np.abs(t_values) >= critical) & ~_cancelling(task.whitened, found)
+    n_tests = len(task.whitened.terms) * n_patterns
+    critical = critical_t_value(n_tests, n_groups, LEVEL)
+    return t_values, np.abs(t_values) >= critical
 
 
 def _t_values(task: JointTask, found: Contrast) -> np.ndarray:
     vectors = np.column_stack([found.background.vectors, found.foreground.vectors])
     if vectors.size > MAX_TESTED_ENTRIES:
         return np.full(found.foreground.weights.size, np.nan)
-    tensors = task.whitened.tensors
+    terms = task.whitened.terms
     inside = task.whitened.whiten.T @ vectors
     inside /= np.linalg.norm(inside, axis=0)
-    weights = fit_weights(tensors, inside, np.ones((len(tensors), inside.shape[1]), dtype=bool))
-    norms = [tensor.squared_norm() for tensor in tensors]
-    tested = weight_t_values(task.groups, inside, weights, norms)
-    return tested.t_values[0, found.background.weights.size :]
-
-
-def _cancelling(problem: JointProblem, found: Contrast) -> np.ndarray:
-    """Which foreground patterns lie along a background pattern of opposite weight that undoes them.
-
-    Together the two are a change of the background's weight, and neither is a pattern by itself, however
-    large the t-value of each.
-    """
-    inside, shared = (
-        problem.whiten.T @ part.vectors for part in (found.foreground, found.background)
-    )
-    sizes, shared_sizes = (np.linalg.norm(vectors, axis=0) for vectors in (inside, shared))
-    cosines = np.abs((inside / sizes).T @ (shared / shared_sizes))
-    own = (found.foreground.weights * sizes**4)[:, None]
-    theirs = (found.shared_weights * shared_sizes**4)[None, :]
-    undone = np.abs(own + theirs) < 0.5 * np.minimum(np.abs(own), np.abs(theirs))
-    return np.asarray(((cosines > SAME_PATTERN) & undone).any(axis=1))
+    weights = fit_weights(terms, inside, np.ones((terms.n_datasets, inside.shape[1]), dtype=bool))
+    tested = weight_t_values(task.groups, terms, inside, weights).t_values
+    own = tested[terms.datasets == 0, found.background.weights.size :]
+    # a third cumulant's sign is that of its pattern, which is arbitrary; the fourth's is not
+    return np.copysign(np.abs(own).max(axis=0), own[0])

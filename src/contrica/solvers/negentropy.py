@@ -37,6 +37,8 @@ SKEWNESS_WEIGHT = 0.02
 N_STARTS, SEARCH_ROWS = 8, 4000
 # Slope at which one maximum can be told from another; only the last search goes on to ``tol``.
 ROUGHLY = 1e-3
+# Steps after which rotations are written about a new one.
+STEPS_ABOUT_ONE = 50
 # Rows in a block, which stays in the cache.
 ROWS_IN_BLOCK = 1000
 # Threads wait for one another while numpy keeps the interpreter, in few dimensions most of the time.
@@ -260,7 +262,25 @@ class _Share:
 def _ascend(
     rows: _Rows, start: np.ndarray, skewness_weight: float, max_iter: int, tol: float
 ) -> Rotation:
-    """Up to a maximum of J, with rotations written by Cayley's transform about the start."""
+    """Up to a maximum of J, with rotations written anew about where the search has come to.
+
+    Far from the rotation that others are written about, Cayley's transform makes slopes small, and a
+    search can crawl towards turns that it cannot write.
+    """
+    n_iter = 0
+    while True:
+        steps = min(STEPS_ABOUT_ONE, max_iter - n_iter)
+        found = _about(rows, start, skewness_weight, steps, tol)
+        n_iter += found.n_iter
+        if found.n_iter == 0 or n_iter >= max_iter:
+            return found._replace(n_iter=n_iter)
+        start = found.matrix
+
+
+def _about(
+    rows: _Rows, start: np.ndarray, skewness_weight: float, max_iter: int, tol: float
+) -> Rotation:
+    """Up from a start, with rotations written by Cayley's transform about it."""
     d = len(start)
     upper = np.triu_indices(d, 1)
     eye = np.eye(d)

@@ -11,9 +11,11 @@ import numpy as np
 from contrica.decompositions import htd
 from contrica.errors import PatternWarning, warn
 from contrica.moments.operators import relative_norm
+from contrica.moments.projection import whitening
 from contrica.moments.symmetric import n_packed
 from contrica.solvers.algorithm2 import Contrast, cica
 from contrica.solvers.algorithm3 import proportional_cica
+from contrica.solvers.joint.twins import warn_cancelling
 from contrica.solvers.problem import Problem, Request, Separation, nothing
 from contrica.solvers.ranks import Ranks, Scree, choose_ranks, dense_scree
 
@@ -56,6 +58,10 @@ def solve_paper(problem: Problem, request: Request, *, rng: np.random.Generator)
         tol=request.tol,
         **request.step_limit,
     )
+    whiten = whitening((problem.fore.covariance + problem.back.covariance) / 2)[0]
+    inside = whiten.T @ found.foreground.vectors
+    lengths = np.maximum(np.linalg.norm(inside, axis=0), np.finfo(float).tiny)
+    warn_cancelling(inside / lengths, found.foreground.weights * lengths**4)
     _warn_of_residual(found.residual)
     return separation_of(found, ranks.found, dense_scree(problem.fore, problem.back))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from contrica.decompositions import Decomposition
 from contrica.moments.estimates import Cumulants, pooled
-from contrica.moments.grouped import MomentsOfGroup
+from contrica.moments.packed import PointMoments
 from contrica.rows.groups import Groups
 from contrica.solvers.group_design import GroupDesign, GroupShares, GroupSums
 from contrica.solvers.permutation_null import ContrastScree
@@ -32,7 +32,7 @@ class Problem:
         Of every background; empty for plain ICA.
     rows : tuple of ndarray of shape (n, p)
         Of every dataset, foreground first: all of its rows, or a random sample.
-    grouped : tuple of (list of MomentsOfGroup or None)
+    grouped : tuple of (list of PointMoments or None)
         Moments of groups of rows about their mean, where rows are a sample and a joint fit may ask for
         them.
     groups : tuple of Groups or None
@@ -43,7 +43,7 @@ class Problem:
     fore: Cumulants
     backs: tuple[Cumulants, ...]
     rows: tuple[np.ndarray, ...]
-    grouped: tuple[list[MomentsOfGroup] | None, ...]
+    grouped: tuple[list[PointMoments] | None, ...]
     groups: tuple[Groups | None, ...] = ()
 
     @property
@@ -179,7 +179,9 @@ class Separation:
     significant : ndarray of bool, shape (l,), or None
         Whether each pattern is significant, where that was tested; those that are not come last.
     t_values : ndarray of shape (l,) or None
-        Each ν over its standard error.
+        Each weight in κ₄(x) or κ₃(x), whichever is larger, over its standard error.
+    skewness_weights : ndarray of shape (l,) or None
+        Each pattern's weight in κ₃(x), where that was fitted.
     rank_choice : RankChoice or None
         What the ranks rest on, where a joint fit chose them.
     near_ties : tuple of str
@@ -204,6 +206,7 @@ class Separation:
     n_iter: int
     significant: np.ndarray | None = None
     t_values: np.ndarray | None = None
+    skewness_weights: np.ndarray | None = None
     rank_choice: RankChoice | None = None
     near_ties: tuple[str, ...] = field(default=())
     scree: Scree | ContrastScree | None = None

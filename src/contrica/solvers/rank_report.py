@@ -122,7 +122,7 @@ def _by_significance(
         return None
     if min(part.fourth.squared_norm() for part in problem.datasets) == 0:
         return None
-    task = JointTask.of(problem, JointProblem.of(*problem.datasets))
+    task = JointTask.of(problem, JointProblem.of(*problem.datasets, rows=problem.rows))
     return joint_ranks(task, request, rng=rng).choice if task.n_dimensions > 1 else None
 
 

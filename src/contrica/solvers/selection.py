@@ -11,15 +11,24 @@ which supposes that the datasets are on one scale. What is neither is counted wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from contrica.decompositions import htd
-from contrica.moments.operators import RankOneSum
+from contrica.moments.operators import RankOneSum, TensorOperator
 from contrica.moments.symmetric import n_packed
 from contrica.rows.threads import few_threads
-from contrica.solvers.joint import JointFit, JointProblem, algorithm_2_starts, converge, step_price
+from contrica.solvers.joint import (
+    JointFit,
+    JointProblem,
+    algorithm_2_starts,
+    converge,
+    nearest_pair,
+    step_price,
+    third_starts,
+)
 from contrica.solvers.weights import RowGroups, WeightEstimates, critical_t_value, weight_t_values
 
 __all__ = ["RankChoice", "choose_by_significance", "is_near", "searchable"]
@@ -47,8 +56,8 @@ class RankChoice(NamedTuple):
         r and ℓ; ℓ = 0 where no pattern of the foreground is significant.
     vectors : ndarray of shape (p, r + l)
         All patterns in the problem's coordinates, those of the background first.
-    t_values : ndarray of shape (n_datasets, r + l)
-        Each weight over its standard error; the foreground's in the first row.
+    t_values : ndarray of shape (n_terms, r + l)
+        Each weight over its standard error: those of κ₄, the foreground's first, then those of κ₃.
     critical : float
         What a t-value must reach.
     rejected : float
@@ -149,7 +158,10 @@ def choose_by_significance(
     search = _Search(problem, groups)
     r, l = _affordable(*start, problem.whiten.shape[1])  # noqa: E741 - the paper's ℓ
     with few_threads(problem.whiten.shape[1]):
-        for guess in algorithm_2_starts(problem, r, l, rng=rng):
+        starts = chain(
+            algorithm_2_starts(problem, r, l, rng=rng), third_starts(problem, r, l, rng=rng)
+        )
+        for guess in starts:
             search.from_start(guess)
             if search.spent > BUDGET:
                 break
@@ -212,8 +224,7 @@ class _Search:
     """The best set of patterns so far, and what was spent on it."""
 
     def __init__(self, problem: JointProblem, groups: Sequence[RowGroups]) -> None:
-        self.tensors, self.groups = problem.tensors, groups
-        self.norms = [tensor.squared_norm() for tensor in self.tensors]
+        self.terms, self.groups = problem.terms, groups
         self.n_groups = min(part.n_groups for part in groups)
         self.most = n_packed(problem.whiten.shape[1])
         self.spent = 0.0
@@ -223,20 +234,24 @@ class _Search:
         self.complete = False
 
     def critical(self, n_patterns: int, level: float = LEVEL) -> float:
-        return critical_t_value(len(self.tensors) * n_patterns, self.n_groups, level)
+        return critical_t_value(len(self.terms) * n_patterns, self.n_groups, level)
 
     def try_out(self, vectors: np.ndarray) -> _Tried:
-        free = np.ones((len(self.tensors), vectors.shape[1]), dtype=bool)
-        price = step_price(vectors.shape[0], vectors.shape[1], len(self.tensors))
+        free = np.ones((self.terms.n_datasets, vectors.shape[1]), dtype=bool)
+        price = step_price(vectors.shape[0], vectors.shape[1], self.terms.n_datasets)
         steps = int(np.clip(BUDGET / 2 / price, 10, STEPS))
-        fit = converge(self.tensors, vectors, free, steps, 1e-6)
+        fit = converge(self.terms, vectors, free, steps, 1e-6)
         self.spent += price * steps  # not what was taken, which depends on rounding
-        return _Tried(fit, weight_t_values(self.groups, fit.vectors, fit.weights, self.norms))
+        return _Tried(fit, weight_t_values(self.groups, self.terms, fit.vectors, fit.weights))
 
     def without_insignificant(self, tried: _Tried) -> _Tried:
         """Take out the weakest patterns, some at a time, until all that are left are significant."""
         while len(tried) > 1:
             insignificant = np.flatnonzero(tried.strength < self.critical(len(tried)))
+            pair = nearest_pair(tried.fit.vectors)
+            if pair is not None:  # one pattern, once
+                weaker = min(pair, key=lambda j: tried.strength[j])
+                insignificant = np.union1d(insignificant, [weaker])
             if insignificant.size == 0:
                 break
             # beyond the budget all at once
@@ -260,8 +275,7 @@ class _Search:
             if self.spent > BUDGET:
                 complete = False
                 break
-            for tensor, weights in zip(self.tensors, found.fit.weights, strict=True):
-                rest = tensor - RankOneSum(weights, found.fit.vectors)
+            for rest in self._left(found.fit):
                 added = htd(rest, 1, tie_gap=0.0).vectors
                 grown = self.try_out(np.column_stack([found.fit.vectors, added]))
                 weakest, needed = float(grown.strength.min()), self.critical(len(grown))
@@ -275,6 +289,14 @@ class _Search:
         if found.lowers(self.best):
             self.best, self.complete = found, complete
 
+    def _left(self, fit: JointFit) -> list[TensorOperator]:
+        """What the patterns leave of every fourth cumulant."""
+        return [
+            term.tensor - RankOneSum(weights, fit.vectors)
+            for term, weights in zip(self.terms, fit.weights, strict=True)
+            if isinstance(term.tensor, TensorOperator)
+        ]
+
     def _larger_in_front(self, judged: WeightEstimates) -> np.ndarray:
         """Patterns whose weight in the foreground is significantly larger than any in a background.
 
@@ -282,13 +304,18 @@ class _Search:
         significant; that alone makes no pattern of the foreground.
         """
         sizes = np.abs(judged.weights)
-        most = sizes[1:] + critical_t_value(1, self.n_groups, 0.1) * judged.errors[1:]
-        return sizes[0] > most.max(axis=0)
+        most = sizes + critical_t_value(1, self.n_groups, 0.1) * judged.errors
+        larger = np.zeros(sizes.shape[1], dtype=bool)
+        for own in self.terms.members.values():
+            behind = self.terms.datasets[own] > 0
+            larger |= sizes[own[~behind]].max(axis=0) > most[own[behind]].max(axis=0, initial=0)
+        return larger
 
     def choice(self, wanted: int | None) -> RankChoice:
         found: _Tried = self.best
-        background = np.abs(found.t_values[1:]).max(axis=0)
-        n_tests = (len(self.tensors) - 1) * len(found)
+        behind = self.terms.datasets > 0
+        background = np.abs(found.t_values[behind]).max(axis=0)
+        n_tests = int(np.sum(behind)) * len(found)
         shared = background >= critical_t_value(n_tests, self.n_groups, LEVEL)
         shared |= ~self._larger_in_front(found.judged)
         # A pattern of the background that is weak there looks like one of the foreground.
@@ -303,12 +330,7 @@ class _Search:
             [np.flatnonzero(shared & significant), np.flatnonzero(~shared & significant)]
         )
         vectors = found.fit.vectors[:, order]
-        left = [
-            (tensor - RankOneSum(weights, found.fit.vectors)).squared_norm() / norm
-            for tensor, weights, norm in zip(
-                self.tensors, found.fit.weights, self.norms, strict=True
-            )
-        ]
+        rest = [part.squared_norm() for part in self._left(found.fit)]
         return RankChoice(
             int(np.sum(shared & significant)),
             int(np.sum(~shared & significant)),
@@ -316,7 +338,7 @@ class _Search:
             found.t_values[:, order],
             self.critical(len(found)),
             self.rejected,
-            np.array(left),
+            np.array(rest) / self.terms.squared_norms[self.terms.orders == 4],
             self.complete,
             tuple(self._near_ties(background[significant], n_tests)),
         )

@@ -1,7 +1,7 @@
 """Which weights of a joint fit are significant: t-values that outlying rows do not decide.
 
-A fit solves ``Jᵀ(κ₄ − model) = 0``, J being the derivative of the model in vectors and weights, so a
-change of the data moves it by ``(JᵀJ)⁻¹Jᵀ ψ``, where ψ is what rows add to the fourth cumulant beyond
+A fit solves ``Jᵀ(κ − model) = 0``, J being the derivative of the model in vectors and weights, so a
+change of the data moves it by ``(JᵀJ)⁻¹Jᵀ ψ``, where ψ is what rows add to the cumulants beyond
 their share: their influence. Rows are divided into groups, each group's influence on every weight is
 computed, and the weight is compared with the spread of these: a group jackknife to first order, in one
 pass over the rows, without refitting. One outlying row of a heavy-tailed source dominates a fourth
@@ -10,18 +10,20 @@ cumulant but spoils one group only, so means and spreads are trimmed ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import t as student
 
-from contrica.moments.grouped import GroupMoments, MomentsOfGroup
-from contrica.moments.operators import PackedTensor
+from contrica.moments.grouped import GroupMoments
+from contrica.moments.operators import Congruence, PackedTensor
+from contrica.moments.packed import PointMoments
 from contrica.moments.symmetric import n_packed
 from contrica.rows.protocol import block_rows, iterate_blocks
 from contrica.solvers.joint.objective import JointFit
+from contrica.solvers.joint.terms import Tensor, Term, Terms
 
 __all__ = [
     "RowGroups",
@@ -66,7 +68,6 @@ class RowGroups:
         n_rows: int | None = None,
     ) -> None:
         count, n = n_groups_of(len(rows)), len(rows)
-        self._moments: list[Callable[[np.ndarray], np.ndarray]] = []
         if smaller_by_groups(n, rows.shape[1]):
             sums = GroupMoments(rows.shape[1], count)
             for block in iterate_blocks(rows, block_rows(rows.shape[1])):
@@ -78,16 +79,17 @@ class RowGroups:
         inside = centred if axes is None else centred @ axes
         groups = [np.ascontiguousarray(inside[i::count]) for i in range(count)]
         self._set_sizes(np.array([len(part) for part in groups]), n_rows)
+        self._means = np.array([part.mean(axis=0) for part in groups])
         self._covariances = np.array([part.T @ part / len(part) for part in groups])
-        self._moments = [_third_power(part) for part in groups]
+        self._moments = _moments_of_rows(groups)
 
     @classmethod
-    def of(cls, groups: Sequence[MomentsOfGroup], axes: np.ndarray) -> RowGroups:
+    def of(cls, groups: Sequence[PointMoments], axes: np.ndarray) -> RowGroups:
         """Groups of rows of which the moments are known, and the rows need not be.
 
         Parameters
         ----------
-        groups : sequence of MomentsOfGroup
+        groups : sequence of PointMoments
             About the mean of all rows.
         axes : ndarray of shape (p, k)
 
@@ -100,54 +102,73 @@ class RowGroups:
         return made
 
     def _set_moments(
-        self, groups: Sequence[MomentsOfGroup], axes: np.ndarray, n_rows: int | None
+        self, groups: Sequence[PointMoments], axes: np.ndarray, n_rows: int | None
     ) -> None:
-        sizes, second, fourth = zip(*groups, strict=True)
+        sizes, first, second, third, fourth = zip(*groups, strict=True)
         self._set_sizes(np.array(sizes), n_rows)
+        self._means = np.array(first) @ axes
         self._covariances = axes.T @ np.array(second) @ axes
-        self._moments = [_inside(tensor, axes) for tensor in fourth]
+        k = axes.shape[1]
+        self._moments = {
+            3: _together(tensor.projected(axes) for tensor in third),
+            4: _together(PackedTensor(Congruence(part, axes).flatten(), k) for part in fourth),
+        }
 
     def _set_sizes(self, sizes: np.ndarray, n_rows: int | None) -> None:
         self.n_groups, n = sizes.size, int(sizes.sum())
         self._shares = sizes / n
         self._steadier = (n / (n_rows or n)) ** 0.5
 
-    def influence(self, vectors: np.ndarray) -> np.ndarray:
-        """What each group says of the cumulant contracted with ``u, u, u``, less what all rows say.
+    def influence(self, vectors: np.ndarray, order: int = 4) -> np.ndarray:
+        """What each group says of a cumulant contracted with vectors u, less what all rows say.
 
         ``E_b[(x·u)³ x] − 3 (uᵀΣu) Σ_b u − 3 (uᵀΣ_b u) Σu + 3 (uᵀΣu) Σu`` over the rows of group b is
-        linear in the group and, where Σ is the mean of the Σ_b, has the cumulant as its mean. Σ is
-        the mean of those with neither the largest nor the smallest traces here, so that an outlying
-        row in one group leaves the others alone. The mean of all rows stays fixed.
+        linear in the group and, where Σ is the mean of the Σ_b, has the fourth cumulant as its mean; the
+        mean of all rows stays fixed. ``E_b[(x·u)² x] − (uᵀΣu) μ_b − 2 (u·μ_b) Σu`` has the third, where
+        the mean follows. Σ is the mean of those with neither the largest nor the smallest traces here, so
+        that an outlying row in one group leaves the others alone.
 
         Parameters
         ----------
         vectors : ndarray of shape (p, k)
+        order : {3, 4}
 
         Returns
         -------
         ndarray of shape (n_groups, p, k)
         """
-        moments = np.array([moment(vectors) for moment in self._moments])
-        own = self._covariances @ vectors
+        moments = self._moments[order](vectors)
         by_size = np.argsort(np.trace(self._covariances, axis1=1, axis2=2), kind="stable")
         cut = int(TRIM * self.n_groups)
         steady = self._covariances[by_size[cut : self.n_groups - cut]].mean(axis=0) @ vectors
         energy = np.einsum("ik,ik->k", vectors, steady)
+        cumulant = np.einsum("b,bik->ik", self._shares, moments)
+        if order == 3:
+            said = moments - energy * self._means[:, :, None]
+            said -= 2 * (self._means @ vectors)[:, None, :] * steady
+            return (said - cumulant) * self._steadier
+        own = self._covariances @ vectors
         said = moments - 3 * energy * own + 3 * energy * steady
         said -= 3 * np.einsum("ik,bik->bk", vectors, own)[:, None, :] * steady
         whole = np.einsum("b,bik->ik", self._shares, own)
-        cumulant = np.einsum("b,bik->ik", self._shares, moments)
         cumulant -= 3 * np.einsum("ik,ik->k", vectors, whole) * whole
         return (said - cumulant) * self._steadier
 
 
-def _third_power(rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda vectors: rows.T @ (rows @ vectors) ** 3 / len(rows)
+_Moments = dict[int, Callable[[np.ndarray], np.ndarray]]
 
 
-def _inside(tensor: PackedTensor, axes: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda vectors: axes.T @ tensor.apply_vectors(axes @ vectors)
+def _moments_of_rows(groups: Sequence[np.ndarray]) -> _Moments:
+    """``E_b[(x·u)^{k−1} x]`` of every group and order k, from the rows."""
+
+    def moments(power: int) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda u: np.array([part.T @ (part @ u) ** power / len(part) for part in groups])
+
+    return {order: moments(order - 1) for order in (3, 4)}
+
+
+def _together(tensors: Iterable[Tensor]) -> Callable[[np.ndarray], np.ndarray]:
+    return Terms(Term(tensor, 1.0, 0) for tensor in tensors).images
 
 
 def n_groups_of(n_rows: int) -> int:
@@ -179,22 +200,22 @@ def smaller_by_groups(n_rows: int, n_features: int) -> bool:
 
 
 def gain_t_value(
-    groups: Sequence[RowGroups], norms: Sequence[float], first: JointFit, second: JointFit
+    groups: Sequence[RowGroups], terms: Terms, first: JointFit, second: JointFit
 ) -> float:
     """By how many standard errors the objective of a second fit lies below that of a first.
 
-    At a minimum of ``Σ_d ‖κ₄(d) − M_d‖² / ‖κ₄(d)‖²`` a change ψ of the data changes the objective by
-    ``2 Σ_d ⟨κ₄(d) − M_d, ψ⟩ / ‖κ₄(d)‖²``, as vectors and weights need not follow to first order. So the
-    difference of two minima changes by ``2 Σ_d ⟨M′_d − M_d, ψ⟩ / ‖κ₄(d)‖²``, M′ being the second
-    model, and its standard error comes from what each group of rows adds. The norms stay fixed, and
-    nothing is trimmed: a wild row makes the error larger, and the t-value more careful.
+    At a minimum of ``Σ_t ‖κ_t − M_t‖² / D_t`` a change ψ of the data changes the objective by
+    ``2 Σ_t ⟨κ_t − M_t, ψ_t⟩ / D_t``, as vectors and weights need not follow to first order. So the
+    difference of two minima changes by ``2 Σ_t ⟨M′_t − M_t, ψ_t⟩ / D_t``, M′ being the second
+    model, and its standard error comes from what each group of rows adds. The denominators stay fixed,
+    and nothing is trimmed: a wild row makes the error larger, and the t-value more careful.
 
     Parameters
     ----------
     groups : sequence of RowGroups
         One for every dataset, in the fits' coordinates.
-    norms : sequence of float
-        ``‖κ₄(d)‖²``.
+    terms : Terms
+        What the fits were fitted to.
     first, second : JointFit
 
     Returns
@@ -202,13 +223,15 @@ def gain_t_value(
     float
         0 where the two are the same.
     """
-    variance = 0.0  # rows of different datasets are independent
-    for part, norm, before, after in zip(groups, norms, first.weights, second.weights, strict=True):
-        change = sum(
-            sign * np.einsum("bpk,pk,k->b", part.influence(fit.vectors), fit.vectors, weights)
-            for sign, fit, weights in ((-1.0, first, before), (1.0, second, after))
-        )
-        variance += float(np.var(2 * change / norm, ddof=1)) / part.n_groups
+    variance = 0.0
+    for d, part in enumerate(groups):  # rows of different datasets are independent
+        change = np.zeros(part.n_groups)
+        for t in np.flatnonzero(terms.datasets == d):
+            for sign, fit in ((-2.0, first), (2.0, second)):
+                said = part.influence(fit.vectors, int(terms.orders[t]))
+                along = np.einsum("bpk,pk,k->b", said, fit.vectors, fit.weights[t])
+                change += sign * along / terms.denominators[t]
+        variance += float(np.var(change, ddof=1)) / part.n_groups
     gain = first.objective - second.objective
     if abs(gain) <= SAME_OBJECTIVE:
         return 0.0
@@ -244,9 +267,9 @@ class WeightEstimates(NamedTuple):
 
     Attributes
     ----------
-    weights : ndarray of shape (n_datasets, k)
+    weights : ndarray of shape (n_terms, k)
         Not those of the fit, but with the influence of outlying groups trimmed.
-    errors : ndarray of shape (n_datasets, k)
+    errors : ndarray of shape (n_terms, k)
         Their standard errors.
     """
 
@@ -260,10 +283,7 @@ class WeightEstimates(NamedTuple):
 
 
 def weight_t_values(
-    datasets: Sequence[RowGroups],
-    vectors: np.ndarray,
-    weights: np.ndarray,
-    norms: Sequence[float],
+    datasets: Sequence[RowGroups], terms: Terms, vectors: np.ndarray, weights: np.ndarray
 ) -> WeightEstimates:
     """Every weight, all of them free, and its standard error.
 
@@ -271,12 +291,12 @@ def weight_t_values(
     ----------
     datasets : sequence of RowGroups
         In the coordinates of the fit.
+    terms : Terms
+        What the fit was fitted to.
     vectors : ndarray of shape (p, k)
         Of a fit near a minimum, unit columns.
-    weights : ndarray of shape (n_datasets, k)
+    weights : ndarray of shape (n_terms, k)
         Its weights.
-    norms : sequence of float
-        Squared norms of the tensors, by which the fit divides.
 
     Returns
     -------
@@ -285,17 +305,19 @@ def weight_t_values(
         `critical_t_value`.
     """
     p, k = vectors.shape
-    normal = _normal_equations(vectors, weights, norms)
+    normal = _normal_equations(terms.orders, terms.denominators, vectors, weights)
     scale = np.sqrt(np.maximum(np.diag(normal), np.finfo(float).tiny))
     factor = cho_factor(normal / scale[:, None] / scale + RIDGE * np.eye(len(normal)))
     estimate, variance = weights.ravel().copy(), np.zeros(weights.size)
-    for d, (rows, W, norm) in enumerate(zip(datasets, weights, norms, strict=True)):
-        images = rows.influence(vectors)
-        along = np.einsum("ik,bik->bk", vectors, images)
+    for d, rows in enumerate(datasets):
         right = np.zeros((len(normal), rows.n_groups))
-        across = 4 * W * (images - vectors * along[:, None, :]) / norm
-        right[: p * k] = across.transpose(2, 1, 0).reshape(p * k, -1)
-        right[p * k + d * k :][:k] = along.T / norm
+        for t in np.flatnonzero(terms.datasets == d):
+            order, share = int(terms.orders[t]), 1 / terms.denominators[t]
+            images = rows.influence(vectors, order)
+            along = np.einsum("ik,bik->bk", vectors, images)
+            across = order * share * weights[t] * (images - vectors * along[:, None, :])
+            right[: p * k] += across.transpose(2, 1, 0).reshape(p * k, -1)
+            right[p * k + t * k :][:k] = along.T * share
         moved = cho_solve(factor, right / scale[:, None])[p * k :] / scale[p * k :, None]
         centre, error = _trimmed(moved)
         estimate += centre
@@ -305,9 +327,9 @@ def weight_t_values(
 
 
 def _normal_equations(
-    vectors: np.ndarray, weights: np.ndarray, norms: Sequence[float]
+    orders: np.ndarray, denominators: np.ndarray, vectors: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """``JᵀJ`` in the vectors, one after the other, and then in the weights of each dataset.
+    """``JᵀJ`` in the vectors, one after the other, and then in the weights of each term.
 
     A vector moves across itself only: along itself the matrix gets an identity.
     """
@@ -321,21 +343,25 @@ def _normal_equations(
         - np.einsum("ej,fj->ejf", vectors, vectors)[None]
         + np.einsum("ij,ei,fj->iejf", cosines, vectors, vectors, optimize=True)
     )
-    scaled = sum(np.outer(W, W) / norm for W, norm in zip(weights, norms, strict=True))
-    corner = (cosines**3 * scaled)[:, None, :, None] * products
-    corner += np.einsum("ij,jie,ijf->iejf", 3 * cosines**2 * scaled, across, across, optimize=True)
+    plain, mixed = np.zeros((2, k, k))
+    for order, share, W in zip(orders, 1 / denominators, weights, strict=True):
+        scaled = order * share * np.outer(W, W)
+        plain += scaled * cosines ** (order - 1)
+        mixed += scaled * (order - 1) * cosines ** (order - 2)
+    corner = plain[:, None, :, None] * products
+    corner += np.einsum("ij,jie,ijf->iejf", mixed, across, across, optimize=True)
     size = p * k
     normal = np.zeros((size + weights.size,) * 2)
-    normal[:size, :size] = 4 * corner.reshape(size, size)
+    normal[:size, :size] = corner.reshape(size, size)
     for j, u in enumerate(vectors.T):
         normal[j * p : (j + 1) * p, j * p : (j + 1) * p] += np.outer(u, u)
-    # the derivative in u_j, times the term of u_i: as [j, :, i]
-    mixed = 4 * (cosines**3)[:, None, :] * across.transpose(1, 2, 0)
-    for d, (W, norm) in enumerate(zip(weights, norms, strict=True)):
-        part = slice(size + d * k, size + (d + 1) * k)
-        block = (W[:, None, None] * mixed).reshape(size, k) / norm
+    beside = across.transpose(1, 2, 0)  # the derivative in u_j, times the term of u_i: as [j, :, i]
+    for t, (order, share, W) in enumerate(zip(orders, 1 / denominators, weights, strict=True)):
+        part = slice(size + t * k, size + (t + 1) * k)
+        powers = order * share * W[:, None] * cosines ** (order - 1)
+        block = (powers[:, None, :] * beside).reshape(size, k)
         normal[:size, part], normal[part, :size] = block, block.T
-        normal[part, part] = cosines**4 / norm
+        normal[part, part] = cosines**order * share
     return normal
 
 

@@ -1,4 +1,4 @@
-"""Contrastive ICA by a joint fit that starts from Algorithm 2."""
+"""Contrastive ICA by a joint fit that starts from Algorithm 2, and from third cumulants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from contrica.decompositions import Decomposition, htd, spm
+from contrica.decompositions import Decomposition, htd, spm, third_power_method
 from contrica.errors import ParameterError
 from contrica.moments.estimates import Cumulants, pooled
 from contrica.moments.operators import (
@@ -16,16 +16,19 @@ from contrica.moments.operators import (
     relative_norm,
 )
 from contrica.moments.symmetric import fix_signs, n_packed
+from contrica.moments.third import ThirdTensor
 from contrica.rows.threads import few_threads
 from contrica.solvers.algorithm2 import Contrast
 from contrica.solvers.deflation import DEFLATIONS
 from contrica.solvers.joint.objective import JointFit, contrast_mask, fit_weights
 from contrica.solvers.joint.search import PreferredStart, joint_search
+from contrica.solvers.joint.terms import Term, Terms, as_terms
+from contrica.solvers.joint.twins import warn_twins, without_twins
 from contrica.solvers.joint.whitened import JointProblem
 from contrica.solvers.ranks import check_ranks
 from contrica.solvers.ratio import contrast_ratio
 
-__all__ = ["algorithm_2_starts", "joint_contrast"]
+__all__ = ["algorithm_2_starts", "joint_contrast", "third_starts"]
 
 
 def joint_contrast(
@@ -45,9 +48,9 @@ def joint_contrast(
     """Contrastive ICA with all patterns fitted together, started from Algorithm 2.
 
     Coordinates are whitened (`JointProblem`). The starts are those of Algorithm 2 there, for three
-    estimators of its Step 2; `joint_search` does the rest. The patterns of the foreground change those of
-    the background as well, which Algorithm 2 finds from the background alone. With several
-    backgrounds each has weights of its own for the patterns they share.
+    estimators of its Step 2, and others from third cumulants; `joint_search` does the rest. The patterns
+    of the foreground change those of the background as well, which Algorithm 2 finds from the background
+    alone. With several backgrounds each has weights of its own for the patterns they share.
 
     Parameters
     ----------
@@ -73,7 +76,8 @@ def joint_contrast(
     Returns
     -------
     Contrast
-        The background's weights are those in the first background.
+        The background's weights are those in the first background. Patterns that lay along others are
+        merged with them, with a warning, so that there may be fewer than r or ℓ.
 
     Examples
     --------
@@ -106,12 +110,14 @@ def joint_contrast(
     else:
         shared = known[:, :n_background]
     r = shared.shape[1]  # a tensor of lower rank has fewer
-    starts: Iterable[np.ndarray] = _starts(x, shared, n_foreground)
+    inside = None if guess is None else problem.whiten.T @ guess[:, :n_foreground]
+    starts: Iterable[np.ndarray] = chain(
+        third_starts(problem, r, n_foreground, inside, rng=rng), _starts(x, shared, n_foreground)
+    )
     if known is not None:
         starts = chain([_filled(problem, known, r, r + n_foreground)], starts)
     preferred = None
-    if guess is not None:
-        inside = problem.whiten.T @ guess[:, :n_foreground]
+    if inside is not None:
         start = _filled(problem, np.column_stack([shared, inside]), r, r + n_foreground)
         if gain_t_value is None:
             starts = chain([start], starts)
@@ -120,18 +126,28 @@ def joint_contrast(
     mask = contrast_mask(r, n_foreground, len(backs))
     with few_threads(n_dimensions):
         fit = joint_search(
-            problem.tensors, starts, mask, preferred=preferred, max_iter=max_iter, tol=tol
+            problem.terms, starts, mask, preferred=preferred, max_iter=max_iter, tol=tol
         )
+        fit, kept = without_twins(problem.terms, fit, mask, max_iter, tol)
+    if kept.shape[1] < mask.shape[1]:
+        warn_twins(mask.shape[1] - kept.shape[1])
+        r = int(kept[-1].sum())
     vectors = dewhiten @ fit.vectors
     lengths = np.linalg.norm(vectors, axis=0)
-    vectors, weights = fix_signs(vectors / lengths), fit.weights * lengths**4
+    vectors = fix_signs(vectors / lengths)
+    scaled = fit.weights * np.power.outer(lengths, problem.terms.orders).T
+    weights, skewness = scaled[: 1 + len(backs)], scaled[1 + len(backs) :]
     first = np.argsort(-np.abs(weights[1, :r]), kind="stable")
     last = r + np.argsort(-np.abs(weights[0, r:]), kind="stable")
     background = Decomposition(weights[1, first], vectors[:, first], fit.n_iter)
     foreground = Decomposition(weights[0, last], vectors[:, last], fit.n_iter)
     ratio = contrast_ratio(foreground.vectors, fore, pooled(backs))
     residual = relative_norm(fore.fourth - RankOneSum(weights[0], vectors), fore.fourth)
-    return Contrast(background, weights[0, first], foreground, ratio, residual, fit.gain)
+    signs = np.sign(np.sum(vectors * (dewhiten @ fit.vectors), axis=0))
+    return Contrast(
+        *(background, weights[0, first], foreground, ratio, residual, fit.gain),
+        skewness[0, last] * signs[last] if len(skewness) else None,
+    )
 
 
 def algorithm_2_starts(
@@ -156,6 +172,45 @@ def algorithm_2_starts(
     yield from _starts(problem.tensors[0], shared, n_foreground)
 
 
+def third_starts(
+    problem: JointProblem,
+    n_background: int,
+    n_foreground: int,
+    guess: np.ndarray | None = None,
+    *,
+    rng: np.random.Generator,
+) -> Iterator[np.ndarray]:
+    """Algorithm 2 with third cumulants, which few rows tell better than fourth ones.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    n_background, n_foreground : int
+        r and ℓ.
+    guess : ndarray of shape (k, m), optional
+        Foreground patterns found by other means: a second start.
+    rng : numpy.random.Generator
+        Source of the power method's starts.
+
+    Yields
+    ------
+    ndarray of shape (k, r + l)
+        The background's patterns first.
+    """
+    thirds = [third for third in problem.thirds if isinstance(third, ThirdTensor)]
+    if len(thirds) < len(problem.tensors) or min(third.squared_norm() for third in thirds) == 0:
+        return
+    fore, *backs = (third * (third.squared_norm() ** -0.5) for third in thirds)
+    shared = third_power_method(sum(backs[1:], backs[0]), n_background, rng=rng)
+    everywhere = np.ones((1, n_background), dtype=bool)
+    weights = fit_weights(Terms([Term(fore, 1.0, 0)]), shared, everywhere)[0]
+    rest = fore - ThirdTensor.of_terms(weights, shared)
+    yield np.column_stack([shared, third_power_method(rest, n_foreground, rng=rng)])
+    if guess is not None:
+        both = np.column_stack([shared, guess])
+        yield _filled(problem, both, n_background, n_background + n_foreground)
+
+
 def _starts(
     fore: TensorOperator, background: np.ndarray, n_foreground: int
 ) -> Iterator[np.ndarray]:
@@ -174,6 +229,6 @@ def _filled(problem: JointProblem, vectors: np.ndarray, r: int, count: int) -> n
     if missing <= 0:
         return vectors[:, :count]
     x = problem.tensors[0]
-    weights = fit_weights([x], vectors, np.ones((1, vectors.shape[1]), dtype=bool))
+    weights = fit_weights(as_terms([x]), vectors, np.ones((1, vectors.shape[1]), dtype=bool))
     rest = x - RankOneSum(weights[0], vectors)
     return np.column_stack([vectors, htd(rest, missing, tie_gap=0.0).vectors])

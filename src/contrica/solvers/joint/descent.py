@@ -9,16 +9,14 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from contrica.errors import ConvergenceWarning, warn
-from contrica.moments.operators import (
-    TensorOperator,
-)
+from contrica.moments.operators import TensorOperator
 from contrica.solvers.joint.objective import (
     JointFit,
     _tangent,
-    check_nonzero,
     objective_and_gradient,
     reduced_hessian,
 )
+from contrica.solvers.joint.terms import Terms, as_terms
 from contrica.validation import check_count, check_scale
 
 __all__ = ["converge", "descend", "joint_fit", "polish"]
@@ -31,7 +29,7 @@ HANDOVER, NEWTON_STEPS = 1e-4, 300
 
 
 def descend(
-    tensors: Sequence[TensorOperator],
+    terms: Terms,
     start: np.ndarray,
     mask: np.ndarray,
     max_iter: int,
@@ -39,13 +37,12 @@ def descend(
 ) -> JointFit:
     """As `joint_fit` before Newton's method takes over."""
     p, k = start.shape
-    norms = [tensor.squared_norm() for tensor in tensors]
 
     def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
         loose = flat.reshape(p, k)
         lengths = np.linalg.norm(loose, axis=0)
         vectors = loose / lengths
-        value, gradient, _ = objective_and_gradient(tensors, norms, vectors, mask)
+        value, gradient, _ = objective_and_gradient(terms, vectors, mask)
         # through the normalisation: the part along the vector drops out
         return value, (_tangent(vectors, gradient) / lengths).ravel()
 
@@ -64,13 +61,13 @@ def descend(
     )
     vectors = found.x.reshape(p, k)
     vectors = vectors / np.linalg.norm(vectors, axis=0)
-    value, _, weights = objective_and_gradient(tensors, norms, vectors, mask)
+    value, _, weights = objective_and_gradient(terms, vectors, mask)
     reached = float(np.abs(found.jac).max())
     return JointFit(vectors, weights, value, int(found.nit), reached, int(found.nfev))
 
 
 def converge(
-    tensors: Sequence[TensorOperator],
+    terms: Terms,
     start: np.ndarray,
     mask: np.ndarray,
     max_iter: int,
@@ -78,13 +75,13 @@ def converge(
 ) -> JointFit:
     """As `joint_fit`, from checked input, and says nothing of convergence."""
     if start.size > NEWTON_SIZE:
-        return descend(tensors, start, mask, max_iter, tol)
-    fit = descend(tensors, start, mask, max_iter, max(tol, HANDOVER))
-    return polish(tensors, fit, mask, max_iter=max(max_iter, NEWTON_STEPS))
+        return descend(terms, start, mask, max_iter, tol)
+    fit = descend(terms, start, mask, max_iter, max(tol, HANDOVER))
+    return polish(terms, fit, mask, max_iter=max(max_iter, NEWTON_STEPS))
 
 
 def polish(
-    tensors: Sequence[TensorOperator],
+    terms: Terms,
     fit: JointFit,
     mask: np.ndarray,
     *,
@@ -95,7 +92,7 @@ def polish(
 
     Parameters
     ----------
-    tensors : sequence of TensorOperator
+    terms : Terms
     fit : JointFit
         Where to start.
     mask : ndarray of bool, shape (n_datasets, k)
@@ -108,17 +105,16 @@ def polish(
     -------
     JointFit
     """
-    norms = [tensor.squared_norm() for tensor in tensors]
 
     def evaluate(vectors: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        value, gradient, weights = objective_and_gradient(tensors, norms, vectors, mask)
+        value, gradient, weights = objective_and_gradient(terms, vectors, mask)
         return value, _tangent(vectors, gradient), weights
 
     vectors, shape = fit.vectors, fit.vectors.T.shape
     value, gradient, weights = evaluate(vectors)
     damping, steps, spent = 0.0, 0, 1
     while steps < max_iter and np.abs(gradient).max() > tol:
-        hessian = reduced_hessian(tensors, norms, vectors, weights, mask)
+        hessian = reduced_hessian(terms, vectors, weights, mask)
         most = float(np.abs(hessian).max())
         while damping <= most:  # beyond it a step is as good as none
             try:
@@ -148,14 +144,14 @@ def polish(
 
 
 def joint_fit(
-    tensors: Sequence[TensorOperator],
+    tensors: Terms | Sequence[TensorOperator],
     start: np.ndarray,
     mask: np.ndarray,
     *,
     max_iter: int = 300,
     tol: float = 1e-6,
 ) -> JointFit:
-    """Refine vectors, and find weights, that explain several fourth cumulants at once.
+    """Refine vectors, and find weights, that explain several cumulants at once.
 
     L-BFGS over the vectors, each kept at unit length, with the weights solved exactly at every step; then
     `polish`, if p k is 1000 at most. The result is a local minimum near the start. Coordinates matter,
@@ -163,8 +159,8 @@ def joint_fit(
 
     Parameters
     ----------
-    tensors : sequence of TensorOperator
-        κ₄ of every dataset, over the same p variables.
+    tensors : Terms or sequence of TensorOperator
+        Cumulants over the same p variables; or κ₄ of every dataset, each over its own squared norm.
     start : ndarray of shape (p, k)
         Vectors to start from; their lengths do not matter.
     mask : ndarray of bool, shape (n_datasets, k)
@@ -189,8 +185,9 @@ def joint_fit(
     """
     check_count("max_iter", max_iter)
     check_scale("tol", tol)
-    check_nonzero(tensors)
-    fit = converge(tensors, start, mask, max_iter, tol)
+    terms = as_terms(tensors)
+    terms.check_nonzero()
+    fit = converge(terms, start, mask, max_iter, tol)
     if fit.n_iter >= max_iter and fit.gradient_norm > tol:
         warn(
             ConvergenceWarning(

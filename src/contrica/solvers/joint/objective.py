@@ -1,17 +1,17 @@
 """All patterns of all datasets refined together: one model, of which every method here is a case.
 
-κ₄ of dataset d is modelled as ``Σ_j W[d, j] u_j^{⊗4}``, with unit vectors ``u_j`` that all datasets share
-and a mask that says which weights may differ from zero. One dataset with all weights free is ICA; a
-foreground with all and a background with the first r free is cICA; more datasets add rows to the mask.
+κ_k of dataset d is modelled as ``Σ_j W_k[d, j] u_j^{⊗k}``, with unit vectors ``u_j`` that all datasets
+and orders share and a mask that says which weights may differ from zero. One dataset with all weights is
+ICA; a foreground with all and a background with the first r is cICA; more datasets add rows to the mask.
 
-The fit minimises ``Σ_d ‖κ₄(d) − Σ_j W[d, j] u_j^{⊗4}‖² / ‖κ₄(d)‖²``. For given vectors the weights are
-linear least squares and have a closed form, so only vectors are searched; by the envelope theorem the
-gradient is that of fixed weights,
+The fit minimises ``Σ_t ‖κ_t − Σ_j W[t, j] u_j^{⊗k}‖² / D_t`` over terms t, each of a dataset and an order
+(`Terms`). For given vectors the weights are linear least squares and have a closed form, so only vectors
+are searched; by the envelope theorem the gradient is that of fixed weights,
 
-``∂/∂u_j = 8 Σ_d W[d, j] / ‖κ₄(d)‖² · ( Σ_k W[d, k] (u_j · u_k)³ u_k − κ₄(d)(u_j, u_j, u_j, ·) )``,
+``∂/∂u_j = 2 Σ_t k W[t, j] / D_t · ( Σ_i W[t, i] (u_j · u_i)^{k−1} u_i − κ_t(u_j, …, u_j, ·) )``,
 
-which needs no more of a tensor than its product with three vectors: O(n p) for each vector.
-A ridge of 1e-6 on the weights, ``1e-6 ‖W[d]‖² / ‖κ₄(d)‖²``, keeps two vectors from running together with
+which needs no more of a tensor than its product with k − 1 vectors: O(n p) for each vector.
+A ridge of 1e-6 on the weights, ``1e-6 ‖W[t]‖² / D_t``, keeps two vectors from running together with
 huge weights of opposite sign, which fits noise and has no minimum.
 L-BFGS is fast at first and may take thousands of steps to the end, where patterns nearly make one another
 up; so what is not too large is ended by Newton's method, in a few steps and to rounding (`polish`). This
@@ -21,19 +21,14 @@ on its way would depend on rounding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from contrica.errors import DataError
-from contrica.moments.operators import (
-    TensorOperator,
-)
+from contrica.solvers.joint.terms import Terms
 
 __all__ = [
     "JointFit",
-    "check_nonzero",
     "contrast_mask",
     "fit_weights",
     "objective_and_gradient",
@@ -47,16 +42,16 @@ RIDGE = 1e-6
 
 
 class JointFit(NamedTuple):
-    """A joint decomposition of several tensors.
+    """A joint decomposition of several cumulants.
 
     Attributes
     ----------
     vectors : ndarray of shape (p, k)
         The ``u_j``, unit columns.
-    weights : ndarray of shape (n_datasets, k)
+    weights : ndarray of shape (n_terms, k)
         W; zero where the mask forbids.
     objective : float
-        Sum over datasets of the squared norm of what is left, relative to the tensor's, and the ridge.
+        Sum over terms of the squared norm of what is left over the term's denominator, and the ridge.
     n_iter : int
     gradient_norm : float
         Largest entry of the gradient where the search ended.
@@ -102,49 +97,49 @@ def contrast_mask(
     return mask
 
 
-def fit_weights(
-    tensors: Sequence[TensorOperator], vectors: np.ndarray, mask: np.ndarray
-) -> np.ndarray:
-    """The weights that minimise each dataset's residual, zero where the mask forbids.
+def fit_weights(terms: Terms, vectors: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The weights that minimise each term's residual, zero where the mask forbids.
 
     Parameters
     ----------
-    tensors : sequence of TensorOperator
+    terms : Terms
     vectors : ndarray of shape (p, k)
         Unit columns.
     mask : ndarray of bool, shape (n_datasets, k)
 
     Returns
     -------
-    ndarray of shape (n_datasets, k)
+    ndarray of shape (n_terms, k)
     """
-    coefficients = [tensor.coefficients(vectors) for tensor in tensors]
-    return _solve_weights((vectors.T @ vectors) ** 4, coefficients, mask)
+    coefficients = np.einsum("ik,tik->tk", vectors, terms.images(vectors))
+    allowed = mask[terms.datasets]
+    return _solve_weights(_grams(terms, vectors.T @ vectors, allowed), coefficients, allowed)
 
 
-def _solve_weights(
-    gram: np.ndarray, coefficients: Sequence[np.ndarray], mask: np.ndarray
-) -> np.ndarray:
-    weights = np.zeros(mask.shape)
-    for row, allowed, values in zip(weights, mask, coefficients, strict=True):
-        row[allowed] = np.linalg.solve(_with_ridge(gram[np.ix_(allowed, allowed)]), values[allowed])
-    return weights
+def _grams(terms: Terms, cosines: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Normal equations of each term's weights, ridge included; the identity where the mask forbids."""
+    grams = np.empty((len(terms), *cosines.shape))
+    for order, own in terms.members.items():
+        grams[own] = cosines**order
+    grams *= allowed[:, :, None] & allowed[:, None, :]
+    each = np.arange(len(cosines))
+    grams[:, each, each] += np.where(allowed, RIDGE, 1.0)
+    return grams
 
 
-def _with_ridge(gram: np.ndarray) -> np.ndarray:
-    return gram + RIDGE * np.eye(len(gram))
+def _solve_weights(grams: np.ndarray, coefficients: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    right = np.where(allowed, coefficients, 0.0)
+    return np.linalg.solve(grams, right[:, :, None])[:, :, 0] + 0.0  # no negative zeros
 
 
 def objective_and_gradient(
-    tensors: Sequence[TensorOperator], norms: Sequence[float], vectors: np.ndarray, mask: np.ndarray
+    terms: Terms, vectors: np.ndarray, mask: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Objective, ridge included, at its best weights, its gradient in the unit vectors, and the weights.
 
     Parameters
     ----------
-    tensors : sequence of TensorOperator
-    norms : sequence of float
-        Their squared norms.
+    terms : Terms
     vectors : ndarray of shape (p, k)
         Unit columns.
     mask : ndarray of bool, shape (n_datasets, k)
@@ -153,38 +148,36 @@ def objective_and_gradient(
     -------
     objective : float
     gradient : ndarray of shape (p, k)
-    weights : ndarray of shape (n_datasets, k)
+    weights : ndarray of shape (n_terms, k)
     """
-    cosines = vectors.T @ vectors
-    images = [tensor.apply_vectors(vectors) for tensor in tensors]
-    coefficients = [np.einsum("ik,ik->k", vectors, image) for image in images]
-    weights = _solve_weights(cosines**4, coefficients, mask)
-    objective, gradient = 0.0, np.zeros_like(vectors)
-    for W, norm, values, image in zip(weights, norms, coefficients, images, strict=True):
-        objective += (norm - W @ values) / norm  # with the ridge, whose minimum this is
-        gradient += (vectors @ (W[:, None] * cosines**3) - image) * (8 * W / norm)
-    return float(objective), gradient, weights
+    cosines, images, allowed = vectors.T @ vectors, terms.images(vectors), mask[terms.datasets]
+    coefficients = np.einsum("ik,tik->tk", vectors, images)
+    weights = _solve_weights(_grams(terms, cosines, allowed), coefficients, allowed)
+    # with the ridge, whose minimum this is
+    left = terms.squared_norms - np.einsum("tk,tk->t", weights, coefficients)
+    scaled = weights * (2 * terms.orders / terms.denominators)[:, None]
+    fitted = np.zeros_like(cosines)
+    for order, own in terms.members.items():
+        fitted += (weights[own].T @ scaled[own]) * cosines ** (order - 1)
+    gradient = vectors @ fitted - np.einsum("tik,tk->ik", images, scaled)
+    return float(np.sum(left / terms.denominators)), gradient, weights
 
 
 def reduced_hessian(
-    tensors: Sequence[TensorOperator],
-    norms: Sequence[float],
-    vectors: np.ndarray,
-    weights: np.ndarray,
-    mask: np.ndarray,
+    terms: Terms, vectors: np.ndarray, weights: np.ndarray, mask: np.ndarray
 ) -> np.ndarray:
     """Second derivatives of the objective at its best weights, in the unit vectors.
 
-    With c = u_i · u_j and sums over datasets, each divided by ‖κ₄‖², fixed weights have the blocks
-    ``8 W_i W_j (c³ I + 3 c² u_j u_iᵀ)`` and, for i = j, besides
-    ``−24 W_i (κ₄ − Σ_k W_k u_k^{⊗4})(u_i, u_i, ·, ·)``. That the weights follow takes ``C D⁻¹ Cᵀ`` off,
-    where C and D are the derivatives by a vector and a weight and by two weights.
+    With c = u_i · u_j and sums over terms, each divided by its denominator, fixed weights have the blocks
+    ``2k W_i W_j (c^{k−1} I + (k−1) c^{k−2} u_j u_iᵀ)`` and, for i = j, besides
+    ``−2k(k−1) W_i (κ − Σ_m W_m u_m^{⊗k})(u_i^{k−2}, ·, ·)``. That the weights follow takes ``C D⁻¹ Cᵀ``
+    off, where C and D are the derivatives by a vector and a weight and by two weights.
 
     Parameters
     ----------
-    tensors, norms, vectors
+    terms, vectors
         As of `objective_and_gradient`.
-    weights : ndarray of shape (n_datasets, k)
+    weights : ndarray of shape (n_terms, k)
         The best ones, as that function has them.
     mask : ndarray of bool, shape (n_datasets, k)
 
@@ -197,20 +190,23 @@ def reduced_hessian(
     u, cosines = vectors.T, vectors.T @ vectors
     each, axes = np.arange(k), np.arange(p)
     squares = u[:, :, None] * u[:, None, :]
-    pairs = np.einsum("di,dj,d->ij", weights, weights, 8 / np.asarray(norms))
-    # c² u_j u_iᵀ, as [i, :, j, :]
-    hessian = (3 * pairs * cosines**2)[:, None, :, None] * vectors[None, :, :, None]
+    scaled = weights * (2 * terms.orders / terms.denominators)[:, None]
+    plain, mixed = np.zeros((2, k, k))
+    for order, own in terms.members.items():
+        pairs = weights[own].T @ scaled[own]
+        plain += pairs * cosines ** (order - 1)
+        mixed += pairs * (order - 1) * cosines ** (order - 2)
+    # c^{k−2} u_j u_iᵀ, as [i, :, j, :]
+    hessian = mixed[:, None, :, None] * vectors[None, :, :, None]
     hessian = hessian * u[:, None, None, :]
     # vectors stay on the sphere, and along u_i the slope is that of the ridge
-    hessian[:, axes, :, axes] += pairs * cosines**3 + np.diag(RIDGE * pairs.diagonal())
-    for tensor, norm, W, allowed in zip(tensors, norms, weights, mask, strict=True):
-        left = tensor.apply(squares) - np.tensordot(W * cosines**2, squares, 1)
-        hessian[each, :, each, :] -= left * (24 / norm * W)[:, None, None]
-        by_weight = (W[:, None] * cosines**3)[:, None, :] * vectors
-        by_weight[each, :, each] -= (left @ u[:, :, None])[:, :, 0]
-        C = (8 / norm) * by_weight.reshape(k * p, k)[:, allowed]
-        D = (2 / norm) * _with_ridge((cosines**4)[np.ix_(allowed, allowed)])
-        hessian -= (C @ np.linalg.solve(D, C.T)).reshape(hessian.shape)
+    ridge = RIDGE * np.einsum("ti,ti->i", weights, scaled)
+    hessian[:, axes, :, axes] += plain + np.diag(ridge)
+    left = terms.slices(vectors, scaled * (terms.orders - 1)[:, None])
+    hessian[each, :, each, :] -= left - np.tensordot(mixed, squares, 1)
+    hessian = hessian.reshape(k * p, k * p)
+    C, D = _by_weights(terms, vectors, weights, mask[terms.datasets])
+    hessian -= np.hstack(list(C)) @ np.vstack(list(np.linalg.solve(D, C.transpose(0, 2, 1))))
     tangent = np.eye(p) - squares
     # across both vectors: rows first, then, of the transpose, columns
     half = (tangent @ hessian.reshape(k, p, k * p)).reshape(k * p, k * p)
@@ -220,48 +216,49 @@ def reduced_hessian(
     return np.asarray((found + found.T) / 2)
 
 
+def _by_weights(
+    terms: Terms, vectors: np.ndarray, weights: np.ndarray, allowed: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of every term the derivatives by a vector and a weight, ``(k p, k)``, and by two weights."""
+    p, k = vectors.shape
+    cosines, images, each = vectors.T @ vectors, terms.images(vectors), np.arange(k)
+    C = np.empty((len(terms), k, p, k))
+    for order, own in terms.members.items():
+        powers = weights[own][:, :, None] * cosines ** (order - 1)
+        C[own] = powers[:, :, None, :] * vectors
+        left = images[own] - vectors @ powers
+        C[own[:, None], each, :, each] -= left.transpose(0, 2, 1)
+    C *= (2 * terms.orders / terms.denominators)[:, None, None, None] * allowed[:, None, None, :]
+    D = _grams(terms, cosines, allowed) * (2 / terms.denominators)[:, None, None]
+    return C.reshape(len(terms), k * p, k), D
+
+
 def _tangent(vectors: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """What of a gradient is across each unit vector: along it nothing changes."""
     return gradient - vectors * np.einsum("ik,ik->k", vectors, gradient)
 
 
-def check_nonzero(tensors: Sequence[TensorOperator]) -> None:
-    """Refuse a fourth cumulant that is zero.
-
-    Parameters
-    ----------
-    tensors : sequence of TensorOperator
-    """
-    if min(tensor.squared_norm() for tensor in tensors) == 0:
-        raise DataError(
-            "zero-cumulant",
-            "a dataset's fourth cumulant is zero, so nothing can be fitted to it",
-            remedy="Leave the dataset out.",
-        )
-
-
 def removal_losses(
-    tensors: Sequence[TensorOperator], vectors: np.ndarray, weights: np.ndarray, mask: np.ndarray
+    terms: Terms, vectors: np.ndarray, weights: np.ndarray, mask: np.ndarray
 ) -> np.ndarray:
     """How much the objective would rise if a vector had no weight in a dataset, the others refitted.
 
-    ``W[d, j]² / (G⁻¹)_jj / ‖κ₄(d)‖²`` with ``G = ((u_i · u_j)⁴)``, and the ridge, over the vectors the
-    mask allows.
+    The sum over the dataset's terms of ``W[t, j]² / (G⁻¹)_jj / D_t`` with ``G = ((u_i · u_j)^k)``, and
+    the ridge, over the vectors the mask allows.
 
     Parameters
     ----------
-    tensors : sequence of TensorOperator
+    terms : Terms
     vectors : ndarray of shape (p, k)
-    weights : ndarray of shape (n_datasets, k)
+    weights : ndarray of shape (n_terms, k)
     mask : ndarray of bool, shape (n_datasets, k)
 
     Returns
     -------
     ndarray of shape (n_datasets, k)
     """
-    gram = (vectors.T @ vectors) ** 4
+    inverse = np.linalg.inv(_grams(terms, vectors.T @ vectors, mask[terms.datasets]))
+    each = weights**2 / np.einsum("tkk->tk", inverse) / terms.denominators[:, None]
     losses = np.zeros(mask.shape)
-    for row, tensor, W, allowed in zip(losses, tensors, weights, mask, strict=True):
-        inverse = np.linalg.inv(_with_ridge(gram[np.ix_(allowed, allowed)]))
-        row[allowed] = W[allowed] ** 2 / np.diag(inverse) / tensor.squared_norm()
+    np.add.at(losses, terms.datasets, each)
     return losses
