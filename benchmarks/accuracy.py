@@ -48,6 +48,7 @@ from contrica.moments.fourth import cumulants
 from contrica.moments.operators import RankOneSum
 from contrica.moments.symmetric import n_packed
 from contrica.solvers.joint import JointProblem, contrast_mask, descend
+from contrica.solvers.ranks import choose_ranks
 from contrica.solvers.selection import choose_by_significance
 from contrica.solvers.weights import RowGroups
 from interferon_genes import INTERFERON
@@ -183,9 +184,10 @@ def automatic_ranks(design, p, n, seed):
         result[name] = similarity(model.components_.T, B)
     # the search by itself, which is not told l
     parts = [cumulants(rows) for rows in (X, Y)]
-    problem = JointProblem.of(*parts)
+    problem = JointProblem.of(*parts, rows=(X, Y))
     groups = [RowGroups(rows, problem.whiten) for rows in (X, Y)]
-    found = choose_by_significance(problem, groups, rng=np.random.default_rng(0))
+    start = choose_ranks(*parts)
+    found = choose_by_significance(problem, groups, start, rng=np.random.default_rng(0))
     result["ranks"] = [found.n_background, found.n_foreground]
     result["true"] = [r, l]
     result["noise rule"] = noise_rule(data, design)

@@ -267,14 +267,16 @@ def _ascend(
     Far from the rotation that others are written about, Cayley's transform makes slopes small, and a
     search can crawl towards turns that it cannot write.
     """
-    n_iter = 0
+    n_iter, before = 0, 0.0
     while True:
         steps = min(STEPS_ABOUT_ONE, max_iter - n_iter)
         found = _about(rows, start, skewness_weight, steps, tol)
         n_iter += found.n_iter
-        if found.n_iter == 0 or n_iter >= max_iter:
+        # where J rises by rounding only, no steps lead further up
+        at_its_top = found.n_iter == 0 or found.negentropy <= before * (1 + 1e-13)
+        if at_its_top or n_iter >= max_iter:
             return found._replace(n_iter=n_iter)
-        start = found.matrix
+        start, before = found.matrix, found.negentropy
 
 
 def _about(
