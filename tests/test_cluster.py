@@ -73,8 +73,8 @@ def test_workers_give_the_fit_of_one_process(client, pair):
     expected = ContrastiveICA(1, random_state=0).fit(X, background=Y)
     held = [array.from_array(part, chunks=(400, 6)) for part in (X, Y)]
     model = ContrastiveICA(1, random_state=0).fit(held[0], background=held[1])
-    assert_allclose(model.components_, expected.components_, atol=1e-9)
-    assert_allclose(model.transform(held[0]), expected.transform(X), atol=1e-9)
+    assert_allclose(model.components_, expected.components_, atol=1e-6)
+    assert_allclose(model.transform(held[0]), expected.transform(X), atol=1e-5)
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_a_worker_that_is_killed_costs_time_only(client, pair):
     model = ContrastiveICA(1, random_state=0).fit(held[0], background=held[1])
     killer.join()
     assert pids[0] not in client.run(os.getpid).values()  # it is gone indeed
-    assert_allclose(model.components_, expected.components_, atol=1e-9)
+    assert_allclose(model.components_, expected.components_, atol=1e-6)
 
 
 def test_a_lost_cluster_is_said_and_nothing_is_fitted(pair):

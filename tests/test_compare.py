@@ -492,7 +492,7 @@ def labels_file(text, name="l.csv"):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (labels_file("a\nb\na\n"), "3 labels for 300 foreground rows"),
+        (labels_file("a\nb\na\n"), "3 labels for 300 rows"),
         (labels_file("a\n" * 300), "1 group(s)"),
         (labels_file("NA\n" * 300), "0 group(s)"),
         (labels_file("a,b,c\n" * 300), "one column of labels is needed"),

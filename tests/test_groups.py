@@ -352,7 +352,7 @@ def test_the_shell_takes_groups_from_files(tmp_path):
     model = load(tmp_path / "out" / "model.npz")
     assert model.n_foreground_ == len(model.components_) == 1
     assert model.groups_.tolist() == [f"g{i}" for i in range(8)]
-    assert "groups: p = 0.001 for the first direction" in words(result)
+    assert "groups: p = 0.001 for a first ratio this large" in words(result)
     assert "pattern 1 is carried by 8 of 8 groups" in words(result)
     result = run(
         *("fit", tmp_path / "fore.npy", "--background", tmp_path / "back.npy"),

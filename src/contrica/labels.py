@@ -124,7 +124,7 @@ def read_labels(path: str | Path, n_rows: int, row_names: np.ndarray | None = No
     if len(records) != n_rows:
         raise FileError(
             "n-labels",
-            f"{unmarked(path)} has {len(records)} labels for {n_rows} foreground rows",
+            f"{unmarked(path)} has {len(records)} labels for {n_rows} rows",
             remedy="Give one per row, in the same order; a heading may come first.",
             parameter="labels",
         )

@@ -87,6 +87,7 @@ def _sizes(model: Any) -> str:
             "fourth cumulant (norm)"
         )
     scale = getattr(model, "background_scale_", None)
-    return f"{len(model.components_)} patterns kept, {sought}" + (
+    count = len(model.components_)
+    return f"{count} pattern{'' if count == 1 else 's'} kept, {sought}" + (
         "" if scale is None else f"; background scale {scale:.4g}"
     )

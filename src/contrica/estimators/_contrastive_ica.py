@@ -370,9 +370,9 @@ class ContrastiveICA(BaseContrastive):
         if not isinstance(scree, ContrastScree) or scree.n_assignments == 0:
             return []
         return [
-            f"groups: p = {scree.p_values[0]:.2g} for the first direction, that both datasets have one "
-            f"distribution ({scree.n_assignments} assignments of whole groups; the smallest attainable p "
-            f"is {1 / scree.n_assignments:.2g})"
+            f"groups: p = {scree.p_values[0]:.2g} for a first ratio this large if both datasets had one "
+            f"distribution (whole groups assigned {scree.n_assignments} times; p cannot be below "
+            f"{1 / scree.n_assignments:.2g})"
         ]
 
     def _carried(self, pattern: int) -> list[str]:

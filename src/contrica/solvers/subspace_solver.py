@@ -179,8 +179,8 @@ def _warn_nothing_stands_out(scree: ContrastScree) -> None:
             "nothing-found",
             f"no direction has a larger contrast ratio than {what} permuted between the datasets have "
             "(n_foreground_ = 0)",
-            remedy="The strongest candidates are returned all the same; treat them as noise, or set "
-            "`n_foreground`.",
+            remedy="The strongest candidates are returned all the same, but these data do not show that "
+            "they are new in the foreground: check them on other rows, or against what was not used.",
             parameter="n_foreground",
         )
     )
