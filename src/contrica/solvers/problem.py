@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ class Problem:
         """Whether rows come in groups."""
         return any(part is not None for part in self.groups)
 
-    @property
+    @cached_property
     def design(self) -> GroupDesign:
         """Groups of all datasets, where rows come in groups."""
         sums = [
