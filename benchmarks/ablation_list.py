@@ -112,7 +112,7 @@ ABLATIONS = [
     # the rotation
     _turn("SKEWNESS_WEIGHT", "w: how much skewness counts beside tails", [0.0, 0.25, 1.0], "subspace"),
     _turn("N_STARTS", "random rotations to start from", [1, 3, 24], "subspace"),
-    _turn("SEARCH_ROWS", "rows on which all starts are followed", {"1000": 1000, "all": NEVER},
+    _turn("SEARCH_ROWS", "rows on which all starts are followed", {"4000": 4000, "all": NEVER},
           "subspace"),
     _turn("ROUGHLY", "slope at which a start ends", [1e-2, 1e-6], "subspace"),
     _turn("STEPS_ABOUT_ONE", "steps after which rotations are written about a new one",

@@ -56,7 +56,7 @@ def test_blocks_of_rows_give_the_value_and_the_slope_of_all(n, skewness_weight, 
 
 
 def test_starts_are_followed_on_few_rows_and_the_best_on_all(monkeypatch):
-    rows, _ = whitened(5000, 3, 0, "laplace")
+    rows, _ = whitened(12_000, 3, 0, "laplace")
     followed = []
     ascend = module._ascend
 
@@ -69,7 +69,7 @@ def test_starts_are_followed_on_few_rows_and_the_best_on_all(monkeypatch):
     farthest_from_gaussian(rows, rng=np.random.default_rng(0))
     *starts, last = followed
     assert [n for n, *_ in starts] == [module.SEARCH_ROWS] * module.N_STARTS
-    assert last[0] == 5000
+    assert last[0] == 12_000
     some = module._Rows(module._drawn(rows, module.SEARCH_ROWS))
     highest = max(value for _, value, _ in starts)
     assert_allclose(some.value(last[2], module.SKEWNESS_WEIGHT), highest, rtol=1e-9)

@@ -6,6 +6,7 @@ from scipy.stats import trim_mean
 
 from contrica.datasets import make_synthetic
 from contrica.moments.fourth import cumulants
+from contrica.rows.groups import Groups
 from contrica.solvers import weights as significance
 from contrica.solvers.joint import JointProblem, contrast_mask, descend
 from contrica.solvers.weights import RowGroups, critical_t_value, gain_t_value, weight_t_values
@@ -69,6 +70,52 @@ def test_influence_on_the_third_cumulant_follows_the_mean(n_rows, monkeypatch, r
         expected = naive.group_influence(X, dealt, u, order=3)
         # the covariance is the mean of the groups', about the mean of all
         assert_allclose(found[:, :, k], expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def test_groups_of_given_rows_count_by_their_rows(rng):
+    X = rng.exponential(size=(60, 3)) @ rng.standard_normal((3, 3)) + 5
+    X = np.vstack([X, 10 - X])  # no third moment
+    codes = np.repeat([0, 1, 2, 3, 0, 1, 2, 3], [10, 5, 15, 30] * 2)
+    groups = RowGroups(X, labels=Groups(codes, ("a", "b", "c", "d")))
+    vectors = rng.standard_normal((3, 2))
+    found = groups.influence(vectors)
+    members = [np.flatnonzero(codes == i) for i in range(4)]
+    # what the cumulant changes by when a group counts more, times four, so that the mean is the change
+    shares = np.array([len(part) / len(X) for part in members])
+    for k, u in enumerate(vectors.T):
+        own = naive.group_influence(X, members, u)
+        expected = (own - shares @ own) * shares[:, None] * 4
+        assert_allclose(found[:, :, k], expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+    assert_allclose(groups._counts, shares * 4, rtol=1e-12)
+
+
+def test_equal_groups_in_turn_are_those_that_rows_are_assigned_to(monkeypatch, rng):
+    monkeypatch.setattr(significance, "GROUPS", 4)
+    X, vectors = rng.exponential(size=(24, 3)), rng.standard_normal((3, 2))
+    labelled = RowGroups(X, labels=Groups(np.arange(24) % 4, tuple("abcd")))
+    for order in (3, 4):
+        expected = RowGroups(X).influence(vectors, order)
+        assert_allclose(labelled.influence(vectors, order), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_rows_that_are_repeated_do_not_make_a_weight_more_significant():
+    data = make_synthetic(4, n_samples=2000, random_state=0)
+    X, Y = data.foreground, data.background
+    many, codes = [np.repeat(rows, 9, axis=0) for rows in (X, Y)], np.arange(18_000) // 9
+    vectors = np.column_stack([data.A, data.B])
+
+    def t_values(rows, groups):
+        problem = JointProblem.of(*map(cumulants, rows), rows=rows)
+        found = [RowGroups(part, problem.whiten, labels=groups) for part in rows]
+        start = problem.whiten.T @ vectors
+        fit = descend(problem.terms, start, np.ones((2, start.shape[1]), dtype=bool), 300, 1e-6)
+        return np.abs(weight_t_values(found, problem.terms, fit.vectors, fit.weights).t_values)
+
+    once = np.median(t_values((X, Y), None))
+    repeated = np.median(t_values(tuple(many), Groups(codes, tuple(map(str, range(2000))))))
+    naively = np.median(t_values(tuple(many), None))
+    assert repeated < 1.5 * once  # other groups of rows, so the same to within chance
+    assert naively > 2 * once  # √9 where rows are taken for independent
 
 
 def test_groups_kept_as_moments_and_as_rows_have_the_same_influence(monkeypatch, rng):

@@ -120,7 +120,7 @@ def _why_not_try(problem: Problem) -> str:
     """Why no joint fit is searched for; empty where it is."""
     p = problem.n_features
     if problem.is_grouped:
-        return "rows come in groups, and standard errors of a joint fit take them as independent"
+        return "rows come in groups, which its permutation null counts by"
     if not searchable(p, n_datasets=len(problem.rows)):
         return f"{p} dimensions are too many to search for a joint fit"
     if min(part.fourth.squared_norm() for part in problem.datasets) == 0:

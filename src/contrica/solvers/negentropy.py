@@ -32,9 +32,10 @@ GAUSSIAN = 2**-0.5
 # k₂ and k₁
 TAIL_CONSTANT, SKEWNESS_CONSTANT = 24 / (16 * 3**0.5 - 27), 36 / (8 * 3**0.5 - 9)
 # w: tails decide, and skewness where tails are those of a Gaussian
-SKEWNESS_WEIGHT = 0.02
-# Random starts, and the rows on which they are followed; the best one goes on to the end on all rows.
-N_STARTS, SEARCH_ROWS = 8, 4000
+SKEWNESS_WEIGHT = 0.01
+# Random starts, and the rows on which they are followed; the best one goes on to the end on all rows. On
+# fewer rows the highest maximum is often another one than on all.
+N_STARTS, SEARCH_ROWS = 8, 10_000
 # Slope at which one maximum can be told from another; only the last search goes on to ``tol``.
 ROUGHLY = 1e-3
 # Steps after which rotations are written about a new one.
@@ -121,7 +122,7 @@ def farthest_from_gaussian(
     start : ndarray of shape (d, d), optional
         A rotation to start from as well.
     n_starts : int
-        Random rotations. They are followed on the same 4000 rows, and the best one to the end on all.
+        Random rotations. They are followed on the same 10 000 rows, and the best one to the end on all.
     max_iter : int
         Most steps from one start, and again for the last part on all rows.
     tol : float

@@ -78,7 +78,7 @@ class Problem:
         return pooled(self.backs)
 
     def row_groups(self, axes: np.ndarray) -> list[RowGroups]:
-        """Groups of the rows of every dataset, in given coordinates.
+        """Groups of the rows of every dataset, in given coordinates; rows that belong together stay so.
 
         Parameters
         ----------
@@ -88,9 +88,14 @@ class Problem:
         -------
         list of RowGroups
         """
+        labels = self.groups or (None,) * len(self.rows)
         return [
-            RowGroups(rows, axes, data.n_samples) if groups is None else RowGroups.of(groups, axes)
-            for data, rows, groups in zip(self.datasets, self.rows, self.grouped, strict=True)
+            RowGroups(rows, axes, data.n_samples, own)
+            if moments is None or own is not None
+            else RowGroups.of(moments, axes)
+            for data, rows, moments, own in zip(
+                self.datasets, self.rows, self.grouped, labels, strict=True
+            )
         ]
 
 

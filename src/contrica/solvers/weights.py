@@ -11,7 +11,7 @@ cumulant but spoils one group only, so means and spreads are trimmed ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -21,6 +21,7 @@ from contrica.moments.grouped import GroupMoments
 from contrica.moments.operators import Congruence, PackedTensor
 from contrica.moments.packed import PointMoments
 from contrica.moments.symmetric import n_packed
+from contrica.rows.groups import Groups
 from contrica.rows.protocol import block_rows, iterate_blocks
 from contrica.solvers.joint.objective import JointFit
 from contrica.solvers.joint.terms import Tensor, Term, Terms
@@ -48,8 +49,9 @@ class RowGroups:
     """Rows of one dataset about their mean, in given coordinates, assigned to groups in turn.
 
     Assigning in turn needs no random numbers, and spreads rows that are sorted by some label evenly. Rows
-    that depend on one another, such as replicates, make the groups more alike than they should be, and
-    t-values too large.
+    that depend on one another, such as replicates, would make the groups more alike than they should be,
+    and t-values too large: where it is known which rows belong together, they stay together, and each
+    group counts by its rows.
 
     Parameters
     ----------
@@ -59,6 +61,8 @@ class RowGroups:
     n_rows : int, optional
         How many rows there are, if these are a sample of them; what more rows than these say differs
         less.
+    labels : Groups, optional
+        Which rows belong together. Their groups are assigned in turn, if there are more than 40 of them.
     """
 
     def __init__(
@@ -66,7 +70,14 @@ class RowGroups:
         rows: np.ndarray,
         axes: np.ndarray | None = None,
         n_rows: int | None = None,
+        labels: Groups | None = None,
     ) -> None:
+        if labels is not None:
+            index = _together_by(labels)
+            self._set_rows(rows, index, axes, None)  # more rows of the same groups say no more
+            sizes = np.array([part.size for part in index])
+            self._counts = sizes * sizes.size / sizes.sum()
+            return
         count, n = n_groups_of(len(rows)), len(rows)
         if smaller_by_groups(n, rows.shape[1]):
             sums = GroupMoments(rows.shape[1], count)
@@ -75,9 +86,14 @@ class RowGroups:
             inside = np.eye(rows.shape[1]) if axes is None else axes
             self._set_moments(sums.about(sums.total().mean()), inside, n_rows)
             return
+        self._set_rows(rows, [slice(i, None, count) for i in range(count)], axes, n_rows)
+
+    def _set_rows(
+        self, rows: np.ndarray, index: Sequence[Any], axes: np.ndarray | None, n_rows: int | None
+    ) -> None:
         centred = rows - rows.mean(axis=0)
         inside = centred if axes is None else centred @ axes
-        groups = [np.ascontiguousarray(inside[i::count]) for i in range(count)]
+        groups = [np.ascontiguousarray(inside[part]) for part in index]
         self._set_sizes(np.array([len(part) for part in groups]), n_rows)
         self._means = np.array([part.mean(axis=0) for part in groups])
         self._covariances = np.array([part.T @ part / len(part) for part in groups])
@@ -118,6 +134,8 @@ class RowGroups:
         self.n_groups, n = sizes.size, int(sizes.sum())
         self._shares = sizes / n
         self._steadier = (n / (n_rows or n)) ** 0.5
+        # rows of each group over those of an average one; about 1 where rows were assigned in turn
+        self._counts = np.ones(self.n_groups)
 
     def influence(self, vectors: np.ndarray, order: int = 4) -> np.ndarray:
         """What each group says of a cumulant contracted with vectors u, less what all rows say.
@@ -140,19 +158,27 @@ class RowGroups:
         moments = self._moments[order](vectors)
         by_size = np.argsort(np.trace(self._covariances, axis1=1, axis2=2), kind="stable")
         cut = int(TRIM * self.n_groups)
-        steady = self._covariances[by_size[cut : self.n_groups - cut]].mean(axis=0) @ vectors
+        kept = by_size[cut : self.n_groups - cut]
+        steady = np.average(self._covariances[kept], axis=0, weights=self._counts[kept]) @ vectors
         energy = np.einsum("ik,ik->k", vectors, steady)
         cumulant = np.einsum("b,bik->ik", self._shares, moments)
         if order == 3:
             said = moments - energy * self._means[:, :, None]
             said -= 2 * (self._means @ vectors)[:, None, :] * steady
-            return (said - cumulant) * self._steadier
+            return (said - cumulant) * (self._steadier * self._counts)[:, None, None]
         own = self._covariances @ vectors
         said = moments - 3 * energy * own + 3 * energy * steady
         said -= 3 * np.einsum("ik,bik->bk", vectors, own)[:, None, :] * steady
         whole = np.einsum("b,bik->ik", self._shares, own)
         cumulant -= 3 * np.einsum("ik,ik->k", vectors, whole) * whole
-        return (said - cumulant) * self._steadier
+        return (said - cumulant) * (self._steadier * self._counts)[:, None, None]
+
+
+def _together_by(labels: Groups) -> list[np.ndarray]:
+    """Numbers of the rows of each group; whole groups are put together where there are many."""
+    present, codes = np.unique(labels.codes, return_inverse=True)
+    count = min(GROUPS, present.size)
+    return [np.flatnonzero(codes % count == i) for i in range(count)]
 
 
 _Moments = dict[int, Callable[[np.ndarray], np.ndarray]]
