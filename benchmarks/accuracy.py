@@ -136,7 +136,8 @@ def draw(design, p, n, seed):
 
 
 def oracle(data):
-    problem = JointProblem.of(cumulants(data.foreground), cumulants(data.background))
+    rows = data.foreground, data.background
+    problem = JointProblem.of(*map(cumulants, rows), rows=rows)
     r, l = data.A.shape[1], data.B.shape[1]  # noqa: E741
     truth = problem.whiten.T @ np.column_stack([data.A, data.B])
     fit = descend(problem.terms, truth, contrast_mask(r, l), 1000, 1e-6)

@@ -438,3 +438,18 @@ def test_more_patterns_than_there_are_says_what_to_do(few):
     ):
         with pytest.warns(PatternWarning, match=advice):
             fit(few, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sources", "solver"), [("exponential", "joint"), ("uniform", "subspace")])
+def test_with_given_ranks_fewer_rows_do_where_third_cumulants_carry_the_fit(sources, solver):
+    """Of 12 variables a fourth cumulant has 1365 entries, a third one 364."""
+    data = make_synthetic(12, n_samples=1000, sources=sources, random_state=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ContrastiveICA(11, n_background=12, n_foreground=11, random_state=0)
+        model.fit(data.foreground, background=data.background)
+        chosen = ContrastiveICA(11, random_state=0).fit(data.foreground, background=data.background)
+    assert model.solver_ == solver
+    assert chosen.solver_ == "subspace"
+    assert "entries of a fourth cumulant" in chosen.reason_

@@ -35,6 +35,7 @@ from contrica.solvers.joint import (
     third_starts,
     without_twins,
 )
+from contrica.solvers.joint.search import min_gain
 from contrica.solvers.joint.twins import warn_cancelling
 from tests import naive
 from tests.said import raises, warns
@@ -339,7 +340,14 @@ def noise(p, seed):
     return as_operator(naive.symmetrise(rng.standard_normal((p,) * 4)))
 
 
-@pytest.mark.parametrize(("score", "left"), [(-3.0, False), (0.4, False), (0.6, True)])
+def test_a_search_is_believed_sooner_where_third_cumulants_are_fitted(rng):
+    tensor, third = noise(3, 0), ThirdTensor.of_terms(np.ones(1), np.eye(3)[:, :1])
+    fourths = [Term(tensor, 1.0, d) for d in range(2)]
+    assert min_gain(Terms(fourths)) == 2.0
+    assert min_gain(Terms([*fourths, *(Term(third, 1.0, d) for d in range(2))])) == 0.5
+
+
+@pytest.mark.parametrize(("score", "left"), [(-3.0, False), (1.9, False), (2.1, True)])
 def test_the_preferred_start_is_left_for_a_minimum_that_is_significantly_lower(score, left):
     tensors, mask = [noise(4, [1, d]) for d in range(2)], contrast_mask(2, 2)
     rng = np.random.default_rng(1)
@@ -537,20 +545,25 @@ def test_starts_from_third_cumulants_are_near_the_truth_of_exact_ones():
     assert list(third_starts(without, 5, 4, rng=np.random.default_rng(0))) == []
 
 
-def test_noise_decides_how_much_a_cumulant_counts(rng):
-    """Symmetric sources have a third cumulant of noise alone, which counts for next to nothing."""
+def test_third_cumulants_count_by_their_noise(rng):
     A = rng.standard_normal((4, 4))
-    shares = []
-    for sources in (rng.laplace, rng.exponential):
-        rows = [sources(size=(5000, 4)) @ A.T for _ in range(2)]
-        terms = JointProblem.of(*map(cumulants, rows), rows=rows).terms
-        assert terms.orders.tolist() == [4, 4, 3, 3]
-        assert terms.datasets.tolist() == [0, 1, 0, 1]
-        each = terms.squared_norms / terms.denominators
-        assert_allclose(each.sum(), 2)
-        shares.append(each[2:].sum() / 2)
-    assert shares[0] < 0.01
-    assert 0.5 < shares[1] < 0.99
+    rows = [rng.exponential(size=(5000, 4)) @ A.T for _ in range(2)]
+    terms = JointProblem.of(*map(cumulants, rows), rows=rows).terms
+    assert terms.orders.tolist() == [4, 4, 3, 3]
+    assert terms.datasets.tolist() == [0, 1, 0, 1]
+    each = terms.squared_norms / terms.denominators
+    assert_allclose(each.sum(), 2)
+    assert 0.5 < each[2:].sum() / 2 < 0.99
+
+
+@pytest.mark.parametrize("kind", ["laplace", "uniform", "standard_normal"])
+def test_third_cumulants_of_symmetric_sources_are_left_out(kind, rng):
+    A = rng.standard_normal((4, 4))
+    rows = [getattr(rng, kind)(size=(5000, 4)) @ A.T for _ in range(2)]
+    problem = JointProblem.of(*map(cumulants, rows), rows=rows)
+    assert problem.terms.orders.tolist() == [4, 4]
+    assert_allclose(problem.terms.squared_norms, problem.terms.denominators)
+    assert list(third_starts(problem, 4, 2, rng=np.random.default_rng(0))) == []
 
 
 def test_algorithm_2_starts_are_near_the_truth_of_exact_tensors():

@@ -57,8 +57,9 @@ class ContrastiveICA(BaseContrastive):
         no background patterns. "auto" uses "joint" if there are at most 18 dimensions (fewer with several
         backgrounds), each dataset has at least as many rows as a fourth cumulant has entries, two or more
         foreground patterns are significant, and the fit leaves at most half of each fourth cumulant by
-        squared norm. Otherwise, and where rows come in groups, it uses "subspace", and warns if
-        ``n_background`` was given. See ``solver_`` and `summary`.
+        squared norm; with both ranks given and skewed sources also for fewer rows, if half of the
+        patterns are significant. Otherwise, and where rows come in groups, it uses "subspace", and warns
+        if ``n_background`` was given. See ``solver_`` and `summary`.
     deflation : str, default="thin"
         With solver "paper" only, the estimator of the λ′ in Step 2: "thin" (the paper's proof),
         "sequential" (as its authors ran it), "sequential_thin", "closed_form" or "least_squares"

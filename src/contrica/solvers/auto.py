@@ -34,6 +34,9 @@ MAX_LEFT = 0.5
 # Foreground patterns that must be significant in a joint fit; one that finds these is nearer to the truth
 # than the subspace, also in the patterns that are not.
 MIN_SIGNIFICANT = 2
+# Of fewer rows than a fourth cumulant has entries, such a share of all that are sought: third cumulants
+# then have to carry the fit, and do not carry what is symmetric.
+MIN_SHARE = 0.5
 
 
 class Choice(NamedTuple):
@@ -88,7 +91,9 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
     if reason:
         return _in_subspace(problem, request, reason, rng)
     whitened = JointProblem.of(*problem.datasets, rows=problem.rows)
-    reason = _too_few(problem, whitened)
+    # nothing but the fit is left to the rows, and third cumulants, which need fewer, carry it
+    few_do = _ranks_given(request) and whitened.is_skewed
+    reason = _too_few(problem, whitened, order=3 if few_do else 4)
     if reason:
         return _in_subspace(problem, request, reason, rng)
     task = JointTask.of(problem, whitened)
@@ -103,7 +108,8 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
     count, total = int(np.sum(_significant(found))), found.ratio.size
     if ranks.choice is None:
         reason = f"{count} of {total} foreground patterns are significant in a joint fit"
-        if count < min(total, MIN_SIGNIFICANT):
+        share = MIN_SHARE if _too_few(problem, whitened, order=4) else 0.0
+        if count < max(min(total, MIN_SIGNIFICANT), share * total):
             return _in_subspace(problem, request, reason, rng)
     else:
         reason = (
@@ -128,14 +134,21 @@ def _why_not_try(problem: Problem) -> str:
     return ""
 
 
-def _too_few(problem: Problem, whitened: JointProblem) -> str:
+def _ranks_given(request: Request) -> bool:
+    """Whether ranks need not be chosen, for which it takes more rows than for a fit."""
+    return request.n_background is not None and request.n_foreground is not None
+
+
+def _too_few(problem: Problem, whitened: JointProblem, *, order: int) -> str:
+    """Why there are too few rows for a cumulant of some order; empty where there are not."""
     n_dimensions = whitened.whiten.shape[1]
     if n_dimensions < 2:
         return "the data vary in one direction only"
     n_rows = min(part.n_samples for part in problem.datasets)
-    entries = comb(n_dimensions + 3, 4)
+    entries = comb(n_dimensions + order - 1, order)
     if n_rows < entries:
-        return f"{n_rows} rows are fewer than the {entries} entries of a fourth cumulant"
+        name = {3: "third", 4: "fourth"}[order]
+        return f"{n_rows} rows are fewer than the {entries} entries of a {name} cumulant"
     return ""
 
 

@@ -14,7 +14,7 @@ from contrica.moments.estimates import pooled
 from contrica.moments.symmetric import n_packed
 from contrica.solvers.algorithm2 import Contrast
 from contrica.solvers.joint import JointProblem, fit_weights, joint_contrast
-from contrica.solvers.joint.search import MIN_GAIN
+from contrica.solvers.joint.search import min_gain
 from contrica.solvers.paper_solver import separation_of, warn_nothing_found
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.ranks import Ranks, choose_ranks, dense_scree
@@ -146,9 +146,10 @@ def fit_jointly(
     found = _contrast(task, request, ranks, rng)
     t_values, significant = _tested(task, found, sum(ranks.sought))
     near_ties = () if ranks.choice is None else ranks.choice.near_ties
-    if is_near(found.gain, MIN_GAIN):
+    asked = min_gain(task.whitened.terms)
+    if is_near(found.gain, asked):
         near_ties += (
-            f"another minimum is lower by {found.gain:.2f} standard errors; {MIN_GAIN:.1f} would make it "
+            f"another minimum is lower by {found.gain:.2f} standard errors; {asked:.1f} would make it "
             "the answer",
         )
     # patterns that were merged are not counted

@@ -198,7 +198,9 @@ def third_starts(
         The background's patterns first.
     """
     thirds = [third for third in problem.thirds if isinstance(third, ThirdTensor)]
-    if len(thirds) < len(problem.tensors) or min(third.squared_norm() for third in thirds) == 0:
+    if len(thirds) < len(problem.tensors) or not problem.is_skewed:
+        return
+    if min(third.squared_norm() for third in thirds) == 0:
         return
     fore, *backs = (third * (third.squared_norm() ** -0.5) for third in thirds)
     shared = third_power_method(sum(backs[1:], backs[0]), n_background, rng=rng)

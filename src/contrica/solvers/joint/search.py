@@ -15,7 +15,7 @@ from contrica.solvers.joint.descent import converge, joint_fit
 from contrica.solvers.joint.objective import JointFit, removal_losses
 from contrica.solvers.joint.terms import Terms, as_terms
 
-__all__ = ["PreferredStart", "joint_search", "step_price"]
+__all__ = ["PreferredStart", "joint_search", "min_gain", "step_price"]
 
 # A search goes on while it lowers the objective by more than this share.
 WORTHWHILE = 1e-3
@@ -25,9 +25,10 @@ ROUNDS = 6
 # Multiplications that tries beyond the first may cost in all: seconds of one core. Every try counts as
 # TRY_STEPS steps, since the steps that it really takes depend on rounding.
 BUDGET = 5e9
-# Standard errors by which a search must do better than the preferred start. With third cumulants in it
-# the objective is the better judge, and with 2 a median |cos| of .94 from 1000 rows falls to .91.
-MIN_GAIN = 0.5
+# Standard errors by which a search must do better than the preferred start: with third cumulants in it
+# the objective is the better judge (2 there lowers a median |cos| of .94 from 1000 rows to .91), without
+# them it is not (.5 there lowers .98 of uniform sources from 10 000 rows to .93).
+MIN_GAIN, MIN_GAIN_UNSKEWED = 0.5, 2.0
 
 
 class PreferredStart(NamedTuple):
@@ -67,7 +68,8 @@ def joint_search(
     are searched thoroughly, and large ones, with hundreds of patterns, hardly beyond the first start.
 
     A start that comes from other data than these tensors may be *preferred*: the minimum it leads to
-    is the answer, unless the search finds one that lies lower by half a standard error of the difference.
+    is the answer, unless the search finds one that lies lower by some standard errors of the difference
+    (`min_gain`).
 
     Parameters
     ----------
@@ -104,10 +106,25 @@ def joint_search(
     best, gain = search.best, float("nan")
     if preferred is not None and first is not None:
         gain = -np.inf if best is None else preferred.gain_t_value(first, best)
-        best = best if gain >= MIN_GAIN else first
+        best = best if gain >= min_gain(terms) else first
     # the tries do not warn; the answer does
     fit = joint_fit(terms, best.vectors, mask, max_iter=max_iter, tol=tol)
     return fit._replace(gain=gain, n_iter=best.n_iter + fit.n_iter)
+
+
+def min_gain(terms: Terms) -> float:
+    """Standard errors by which another minimum must lie below that of the preferred start.
+
+    Parameters
+    ----------
+    terms : Terms
+        What is fitted.
+
+    Returns
+    -------
+    float
+    """
+    return MIN_GAIN if 3 in terms.orders else MIN_GAIN_UNSKEWED
 
 
 def step_price(n_features: int, n_patterns: int, n_datasets: int) -> float:

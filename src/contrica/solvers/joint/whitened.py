@@ -22,6 +22,9 @@ __all__ = ["JointProblem"]
 
 # Share of a cumulant that is taken for more than noise at least: ten thousandths of the weight are left.
 MIN_SHARE = 0.01
+# Times its noise that a third cumulant must be, by squared norm, to be fitted: that of symmetric sources
+# is up to about its noise.
+MIN_SKEWED = 2.0
 
 
 @dataclass(frozen=True)
@@ -79,19 +82,29 @@ class JointProblem:
         return cls(tensors, whiten, dewhiten, inside, tuple(noise))
 
     @cached_property
+    def _norms(self) -> np.ndarray:
+        tensors: list[Tensor] = [*self.tensors, *self.thirds]
+        return np.array([tensor.squared_norm() for tensor in tensors])
+
+    @property
+    def is_skewed(self) -> bool:
+        """Whether some third cumulant is clearly more than noise; those of symmetric sources are not."""
+        count = len(self.tensors)
+        return bool(np.any(self._norms[count:] > MIN_SKEWED * np.array(self.noise)[count:]))
+
+    @cached_property
     def terms(self) -> Terms:
         """What a joint fit is fitted to: the fourth cumulants, the foreground's first, then the third.
 
-        Denominators are the sampling noise over the squared share of the cumulant that is not noise: the
-        third cumulant of symmetric sources is nothing else, and would only disturb. They have a factor by
-        which the objective of no patterns at all is the number of datasets. Where nothing tells the
-        noise, they are the squared norms.
+        Denominators are the sampling noise over the squared share of the cumulant that is not noise. They
+        have a factor by which the objective of no patterns at all is the number of datasets. Where third
+        cumulants are nothing but noise, or nothing tells the noise, fourth cumulants alone are fitted,
+        and denominators are their squared norms.
         """
-        if not self.noise:
+        if not self.is_skewed:
             return as_terms(self.tensors)
         tensors: list[Tensor] = [*self.tensors, *self.thirds]
-        count = len(self.tensors)
-        norms = np.array([tensor.squared_norm() for tensor in tensors])
+        count, norms = len(self.tensors), self._norms
         shares = np.maximum(
             1 - np.array(self.noise) / np.maximum(norms, min(self.noise)), MIN_SHARE
         )
