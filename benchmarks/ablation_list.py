@@ -20,6 +20,8 @@ PLACES = {
         "contrica.solvers.subspace",
         "contrica.solvers.subspace_solver",
         "contrica.solvers.permutation_null",
+        "contrica.solvers.row_design",
+        "contrica.solvers.split",
         "contrica.solvers.contrast_directions",
     ),
     "negentropy": ("contrica.solvers.negentropy",),
@@ -95,7 +97,7 @@ SPM = ("spm",)
 
 ABLATIONS = [
     # the permutation null
-    _null("N_PERMUTATIONS", "permutations of the null that counts directions", [100, 4000], *NULL),
+    _null("N_PERMUTATIONS", "permutations of the null that counts directions", [99, 3999], *NULL),
     _null("PERMUTED_AT_ONCE", "permutations in one product; bounds memory", [10, 1000], "dimension"),
     _null("PERMUTATION_BUDGET", "multiplications after which fewer permutations are made",
           [2e9, 2e11], *NULL),
@@ -162,10 +164,15 @@ ABLATIONS = [
     _spm("QUIET_BATCHES", "batches in a row without anything new that end a round", [1, 5], *SPM),
     _spm("SHIFT", "shift of the power step", [0.0, 1.0], *SPM),
     # rules without a number of their own
-    _null("choose_dimension", "from two to four standard deviations, the count stops at the widest gap",
-          {"at four": Rule(lambda whole: lambda *a, **k: _with_count(whole(*a, **k), "n_clear")),
-           "at two": Rule(lambda whole: lambda *a, **k: _with_count(whole(*a, **k), "n_possible"))},
-          *NULL),
+    _null("LEVEL", "level of the test of each direction", [0.01, 0.2], *NULL),
+    _null("NEAR_LEVEL", "factor of the level within which a count is near a tie", [1.2, 5.0],
+          "dimension"),
+    _null("MAX_KEPT_ENTRIES", "entries of permuted covariances that are kept; speed only", {"none": 0},
+          "dimension"),
+    _null("Split.floor_within", "ρ of the background is added in every permutation",
+          {"ρ = 0, to rounding": Rule(lambda whole: lambda self, projector: 0.0)}, *NULL),
+    _null("ContrastScree.n_beyond", "directions that exceed every permutation are worked in, not ℓ",
+          {"ℓ": Rule(lambda whole: property(lambda self: self.chosen))}, *NULL),
     _null("floor_of", "ρ = tr(Σ_y) / m is added to the background's covariance",
           {"ρ = 0, to rounding": Rule(lambda whole: lambda fore, back, m: whole(fore, back, np.inf))},
           *NULL),
@@ -177,10 +184,6 @@ ABLATIONS = [
           "the first": Rule(lambda whole: lambda heights: min(heights.size, 1))}, *SPM),
 ]  # fmt: skip
 BY_KEY = {ablation.key: ablation for ablation in ABLATIONS}
-
-
-def _with_count(dimension, field):
-    return dimension._replace(chosen=getattr(dimension, field))
 
 
 # --- where constants are, and how they are changed ---

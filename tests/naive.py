@@ -290,3 +290,24 @@ def negentropy_slope(rows, turn, skewness_weight, step=1e-5):
         )
         slope[i, j] = change / (2 * step)
     return slope
+
+
+def sequential_p_values(splits, level):
+    """Of covariances of permutations, the observed first: accepted directions projected out in turn."""
+    fore, back, floor_of = splits[0]
+    p = len(fore)
+    damped = back + floor_of(np.eye(p)) * np.eye(p)
+    values, axes = np.linalg.eig(np.linalg.solve(damped, fore))
+    axes = axes[:, np.argsort(-values.real)].real
+    p_values = []
+    for first in range(p):
+        q = np.linalg.qr(axes[:, first:])[0]
+        largest = []
+        for fore, back, floor_of in splits:
+            damped = q.T @ back @ q + floor_of(q @ q.T) * np.eye(p - first)
+            largest.append(np.linalg.eigvals(np.linalg.solve(damped, q.T @ fore @ q)).real.max())
+        exceeding = sum(value >= largest[0] * (1 - 1e-9) for value in largest[1:])
+        p_values.append(max([(1 + exceeding) / len(splits), *p_values]))
+        if p_values[-1] > level:
+            break
+    return p_values

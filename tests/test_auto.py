@@ -245,7 +245,7 @@ def test_the_summary_of_a_contrast_subspace(subspace):
     assert subspace.reason_ == "1 foreground pattern is significant in a joint fit, fewer than 2"
     assert subspace.rank_choice_ is None
     assert lines[1] == f"ranks: {subspace.n_foreground_} foreground patterns, in 6 dimensions"
-    assert lines[2 + len(subspace.near_ties_)] == (
+    assert lines[3 + len(subspace.near_ties_)] == (
         f"pattern 1: k(f) = {subspace.source_ratio_[0]:.4g}, "
         f"weight {subspace.foreground_weights_[0]:.4g}"
     )
@@ -293,10 +293,15 @@ def test_choices_near_a_tie_are_told_whichever_way_they_went(gain, left, told, m
 
 
 def test_a_dimension_in_question_is_near_a_tie(few, monkeypatch):
-    found = ContrastScree(np.arange(6.0)[::-1], 2, 1, 3)
-    monkeypatch.setattr(subspace_solver, "choose_dimension", lambda *rows, rng: found)
+    p_values = np.array([0.001, 0.04, 0.07])
+    found = ContrastScree(
+        np.arange(6.0)[::-1], 2, 1, 3, p_values=p_values, n_assignments=1000, unit="rows"
+    )
+    monkeypatch.setattr(subspace_solver, "count_directions", lambda design, rng: found)
     model = fit(few, 2, solver="subspace")
-    assert model.near_ties_ == ("1 to 3 directions stand out; 2 were counted",)
+    assert model.near_ties_ == (
+        "1 to 3 directions stand out; 2 were counted (p = 0.04, 0.07 is near the level 0.05)",
+    )
 
 
 def test_the_summary_needs_a_fit_and_tells_of_no_selection_where_none_was_asked(many):

@@ -15,8 +15,9 @@ from contrica.models import load, save
 from contrica.moments import DataSums, working
 from contrica.rows.groups import as_groups
 from contrica.solvers.contrast_directions import contrast_axes
-from contrica.solvers.group_design import GroupDesign, GroupSums, group_floor, split
-from contrica.solvers.group_null import count_by_groups
+from contrica.solvers.group_design import GroupDesign, GroupSums, split
+from contrica.solvers.permutation_null import count_directions
+from contrica.solvers.split import group_floor
 from tests.said import raises, warns
 
 
@@ -192,9 +193,9 @@ def test_p_is_the_rank_among_all_assignments():
     design = design_of(X, groups, Y, back_groups)
     largest = []
     for mask in design.assignments(999, np.random.default_rng(0)):
-        fore, back, floor = split(design.groups, mask)
-        largest.append(contrast_axes(fore, back, floor=floor)[0][0])
-    found = count_by_groups(design, rng=np.random.default_rng(0))
+        found = split(design.groups, mask)
+        largest.append(contrast_axes(found.fore, found.back, floor=found.floor)[0][0])
+    found = count_directions(design, rng=np.random.default_rng(0))
     assert_allclose(found.p_values[0], np.mean(np.array(largest) >= largest[0] - 1e-12))
     assert_allclose(found.ratios[0], largest[0])
     assert found.n_assignments == 70
@@ -206,7 +207,7 @@ def test_strong_patterns_are_counted_one_after_the_other():
     one = with_pattern(X, groups, np.unique(groups))
     two = one + 5 * np.random.default_rng(9).choice([-1.0, 1.0], (len(X), 1)) * [0, 0, 1.0, 0]
     for rows, count in ((X, 0), (one, 1), (two, 2)):
-        found = count_by_groups(
+        found = count_directions(
             design_of(rows, groups, Y, back_groups), rng=np.random.default_rng(0)
         )
         assert found.chosen == count

@@ -40,6 +40,7 @@ def contrast_scree(ratios, chosen, null_mean=1.2, null_deviation=0.1):
         ratios=np.array(ratios),
         null_mean=null_mean,
         null_deviation=null_deviation,
+        null_quantile=null_mean + 2 * null_deviation,
     )
 
 
@@ -50,11 +51,11 @@ def test_scree_of_a_contrast_subspace_draws_ratios_null_and_count():
     assert_allclose(ratios.get_ydata(), [4, 2, 1.5, 0.9])
     assert_allclose(mean.get_ydata(), 1.2)
     assert_allclose(count.get_xdata(), 2.5)
-    assert_allclose(heights(ax), [1.4, 1.6])
+    assert_allclose(heights(ax), [1.2, 1.4])
     assert (ax.get_yscale(), ax.get_ylabel()) == ("log", "foreground over background variance")
     assert [text.get_text() for text in ax.get_legend().texts] == [
         "contrast ratio",
-        "permutation null, 2 to 4 sd",
+        "permutation null, up to 95 %",
         "permutation null, mean",
         "l = 2",
     ]
@@ -82,7 +83,7 @@ def test_a_report_of_ranks_draws_both_screes_and_says_which_rule_counts():
     assert_allclose(left.lines[0].get_ydata(), np.abs(report.scree.foreground))
     assert_allclose(right.lines[0].get_ydata(), report.contrast.ratios)
     low, high = heights(right)
-    assert_allclose((low, high), report.contrast.thresholds)
+    assert_allclose((low, high), (report.contrast.null_mean, report.contrast.null_quantile))
     assert f"l = {report.contrast.chosen}" in [text.get_text() for text in right.get_legend().texts]
     assert report.solver == "joint"
     counted = "r = {} and l = {} by significance".format(*report.ranks)

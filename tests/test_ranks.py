@@ -254,10 +254,10 @@ def test_contrast_ratios_are_counted_whatever_solver_a_fit_takes():
     assert found[1:4] == expected[1:4]
     assert_allclose(found[4:6], expected[4:6])
     assert_allclose(found.ratios, expected.ratios)
-    possible, clear = found.thresholds
-    assert_allclose(clear - possible, 2 * found.null_deviation)
-    assert np.sum(found.ratios > possible) == found.n_possible
-    assert np.sum(found.ratios > clear) == found.n_clear
+    assert_allclose(found.p_values, expected.p_values)
+    for limit, count in ((0.025, found.n_clear), (0.05, found.chosen), (0.1, found.n_possible)):
+        assert np.sum(found.p_values <= limit) == count
+    assert np.sum(found.ratios > found.null_quantile) >= found.chosen
 
 
 def test_several_backgrounds_are_pooled_for_contrast_ratios():

@@ -84,13 +84,13 @@ def scree(values: Scree | ContrastScree, ranks: Ranks | None = None, ax: Any = N
 def _contrast_scree(values: ContrastScree, ax: Any) -> Any:
     order = np.arange(1, values.ratios.size + 1)
     ax.plot(order, values.ratios, ".-", color=COLOURS[1], label="contrast ratio")
-    if np.isfinite(values.null_mean):
+    if np.isfinite(values.null_quantile):  # which earlier versions did not save
         ax.axhspan(
-            *values.thresholds,
+            *(values.null_mean, values.null_quantile),
             color=COLOURS[0],
             alpha=0.3,
             lw=0,
-            label="permutation null, 2 to 4 sd",
+            label="permutation null, up to 95 %",
         )
         ax.axhline(values.null_mean, color=COLOURS[0], ls=":", label="permutation null, mean")
     ax.axvline(values.chosen + 0.5, color=COLOURS[1], ls="--", label=f"l = {values.chosen}")

@@ -8,7 +8,6 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.table import Table
 
@@ -37,6 +36,7 @@ from contrica.estimators import report_ranks
 from contrica.output import output_file
 from contrica.rows.memory import memory_budget
 from contrica.solvers import ContrastScree, RankReport
+from contrica.solvers.permutation_null import LEVEL
 from contrica.validation import generator
 
 _FIGURES = (".png", ".pdf", ".svg")
@@ -108,18 +108,13 @@ def _table(report: RankReport, n_printed: int) -> Table:
     table = Table(title="Eigenvalues by magnitude, and contrast ratios")
     for heading in ("", "foreground\neigenvalue", "background\neigenvalue", "contrast\nratio"):
         table.add_column(heading, justify="right")
-    table.add_column("stands out")
+    table.add_column("p", justify="right")
     columns = (report.scree.foreground, report.scree.background, report.contrast.ratios)
     shown = [[] if values is None else [f"{value:.4g}" for value in values] for values in columns]
-    rows = zip_longest(*shown, _standing_out(report.contrast), fillvalue="")
+    rows = zip_longest(*shown, [f"{p:.2g}" for p in report.contrast.p_values], fillvalue="")
     for i, row in enumerate(islice(rows, n_printed), start=1):
         table.add_row(str(i), *row)
     return table
-
-
-def _standing_out(contrast: ContrastScree) -> list[str]:
-    possible = contrast.n_possible - contrast.n_clear
-    return ["clearly"] * contrast.n_clear + ["possibly"] * possible
 
 
 def _eigenvalues(report: RankReport) -> Iterator[str]:
@@ -151,12 +146,17 @@ def _significant(report: RankReport) -> Iterator[str]:
 def _contrast(contrast: ContrastScree) -> str:
     """How many directions stand out, and from what."""
     found = f"contrast ratio: l = {contrast.chosen} of {contrast.ratios.size} directions stand out"
-    possible, clear = contrast.thresholds
-    if np.isnan(clear):
+    if contrast.n_assignments == 0:
         return f"{found}; the background does not vary, so that there is no permutation null"
+    near = (
+        ""
+        if contrast.n_clear == contrast.n_possible
+        else (f"; near a tie, {contrast.n_clear} to {contrast.n_possible}")
+    )
     return (
-        f"{found} from the permutation null; {contrast.n_clear} clearly (above {clear:.4g}), "
-        f"{contrast.n_possible} at least possibly (above {possible:.4g})"
+        f"{found} from the permutation null (p at most {LEVEL}, if both datasets had one distribution; "
+        f"95 % of {contrast.n_assignments - 1} permutations have no ratio above "
+        f"{contrast.null_quantile:.4g}){near}"
     )
 
 

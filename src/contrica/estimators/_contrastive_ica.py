@@ -370,9 +370,10 @@ class ContrastiveICA(BaseContrastive):
         scree = self.scree_
         if not isinstance(scree, ContrastScree) or scree.n_assignments == 0:
             return []
+        what = "whole groups" if scree.unit == "groups" else "rows"
         return [
-            f"groups: p = {scree.p_values[0]:.2g} for a first ratio this large if both datasets had one "
-            f"distribution (whole groups assigned {scree.n_assignments} times; p cannot be below "
+            f"{scree.unit}: p = {scree.p_values[0]:.2g} for a first ratio this large if both datasets "
+            f"had one distribution ({what} assigned {scree.n_assignments} times; p cannot be below "
             f"{1 / scree.n_assignments:.2g})"
         ]
 

@@ -14,7 +14,7 @@ from contrica.solvers.contrast_directions import contrast_axes
 from contrica.solvers.deflation import DEFLATIONS, shared_weights
 from contrica.solvers.joint import JointFit, JointProblem, joint_contrast, joint_fit, joint_search
 from contrica.solvers.negentropy import farthest_from_gaussian
-from contrica.solvers.permutation_null import ContrastScree, choose_dimension
+from contrica.solvers.permutation_null import ContrastScree, choose_dimension, count_directions
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.proportionality import Proportionality, proportionality_test
 from contrica.solvers.rank_report import RankReport
@@ -51,6 +51,7 @@ __all__ = [
     "cica",
     "contrast_axes",
     "contrast_ratio",
+    "count_directions",
     "estimate_scale",
     "farthest_from_gaussian",
     "joint_contrast",

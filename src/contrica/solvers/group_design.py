@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import comb
-from typing import NamedTuple
+from math import comb, prod
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from contrica.rows.groups import Groups
-from contrica.solvers.contrast_directions import rounding_of
+from contrica.solvers.split import Split, Splits
 
-__all__ = ["GroupDesign", "GroupShares", "GroupSums", "Split", "group_floor", "split"]
+__all__ = ["GroupDesign", "GroupShares", "GroupSums", "split"]
 
 
 class GroupSums(NamedTuple):
@@ -68,34 +68,6 @@ class GroupSums(NamedTuple):
             names, *(np.concatenate(each) for each in zip(*(p[1:] for p in parts), strict=True))
         )
 
-    def inside(self, axes: np.ndarray) -> GroupSums:
-        """The same in other coordinates, ``x · axes``."""
-        return self._replace(sums=self.sums @ axes, products=axes.T @ self.products @ axes)
-
-
-def group_floor(n_rows: float, n_groups: float, total: float, explained: float) -> float:
-    """ρ where rows come in groups: sampling error of a covariance, from both of its levels.
-
-    ``tr(between)/G + tr(within)/m`` with the variance components of a one-way design. With as many groups
-    as rows, or groups that do not differ, it is ``tr(Σ)/m``, as of independent rows.
-
-    Parameters
-    ----------
-    n_rows, n_groups : float
-        m and G.
-    total : float
-        Sum of squares about the mean, of all variables.
-    explained : float
-        What the means of the groups have of it.
-
-    Returns
-    -------
-    float
-    """
-    within = (total - explained) / max(n_rows - n_groups, 1)
-    between = max(explained / max(n_groups - 1, 1) - within, 0.0) * n_groups / n_rows
-    return between / n_groups + within / n_rows
-
 
 @dataclass(frozen=True)
 class GroupDesign:
@@ -107,10 +79,14 @@ class GroupDesign:
         The foreground's, then those of the backgrounds.
     n_fore : int
         How many are the foreground's.
+    strata : ndarray of int, shape (g,), or None
+        Unpaired groups change places within these only.
     """
 
     groups: GroupSums
     n_fore: int
+    strata: np.ndarray | None = None
+    unit: ClassVar[str] = "groups"
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -123,26 +99,45 @@ class GroupDesign:
         ]
 
     @property
-    def free(self) -> tuple[np.ndarray, int]:
-        """Numbers of the groups that are in one dataset only, and how many are the foreground's."""
+    def free(self) -> list[tuple[np.ndarray, int]]:
+        """Of every stratum, the groups in one dataset only, and how many are the foreground's."""
         paired = {i for pair in self.pairs for i in pair}
         free = np.array([i for i in range(len(self.groups.names)) if i not in paired], dtype=int)
-        return free, int(np.sum(free < self.n_fore))
+        codes = np.zeros(len(self.groups.names), dtype=int) if self.strata is None else self.strata
+        parts = [free[codes[free] == code] for code in np.unique(codes)]
+        return [(part, int(np.sum(part < self.n_fore))) for part in parts]
 
     @property
     def n_assignments(self) -> int:
         """Ways to assign groups: unpaired ones change places, halves of a paired one are swapped."""
-        free, n_fore = self.free
-        return int(2 ** len(self.pairs) * comb(free.size, n_fore))
+        ways = prod(comb(part.size, n_fore) for part, n_fore in self.free)
+        return int(2 ** len(self.pairs) * ways)
 
     @property
     def floor(self) -> float:
-        """ρ of the background (`group_floor`)."""
+        """ρ of the background (`contrica.solvers.split.group_floor`)."""
         return split(self.groups, self.observed()).floor
 
     def observed(self) -> np.ndarray:
         """Which groups are the foreground's."""
         return np.arange(len(self.groups.names)) < self.n_fore
+
+    def splits(self, n_permutations: int, rng: np.random.Generator) -> Splits:
+        """The observed split, and those of other assignments.
+
+        Parameters
+        ----------
+        n_permutations : int
+            To make, where not all are made.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        Splits
+        """
+        masks = self.assignments(n_permutations, rng)
+        p = self.groups.sums.shape[1]
+        return Splits(lambda: (split(self.groups, mask) for mask in masks), len(masks), p)
 
     def assignments(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Assignments, the observed one first: all of them, if these are no more than asked for.
@@ -165,14 +160,15 @@ class GroupDesign:
         return np.array([observed, *others])
 
     def _all(self) -> Iterator[np.ndarray]:
-        free, n_fore = self.free
+        ways = [list(combinations(part, n_fore)) for part, n_fore in self.free]
         for swaps in product((False, True), repeat=len(self.pairs)):
-            for chosen in combinations(free, n_fore):
-                yield self._mask(np.array(swaps, dtype=bool), np.array(chosen, dtype=int))
+            for chosen in product(*ways):
+                yield self._mask(np.array(swaps, dtype=bool), np.array(sum(chosen, ()), dtype=int))
 
     def _random(self, rng: np.random.Generator) -> np.ndarray:
-        free, n_fore = self.free
-        return self._mask(rng.random(len(self.pairs)) < 0.5, rng.permutation(free)[:n_fore])
+        swaps = rng.random(len(self.pairs)) < 0.5
+        chosen = [rng.permutation(part)[:n_fore] for part, n_fore in self.free]
+        return self._mask(swaps, np.concatenate(chosen))
 
     def _mask(self, swaps: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         mask = np.zeros(len(self.groups.names), dtype=bool)
@@ -180,14 +176,6 @@ class GroupDesign:
         for (fore, back), swapped in zip(self.pairs, swaps, strict=True):
             mask[back if swapped else fore] = True
         return mask
-
-
-class Split(NamedTuple):
-    """Covariances of groups that an assignment puts into foreground and background, and ρ."""
-
-    fore: np.ndarray
-    back: np.ndarray
-    floor: float
 
 
 def split(groups: GroupSums, mask: np.ndarray) -> Split:
@@ -203,18 +191,15 @@ def split(groups: GroupSums, mask: np.ndarray) -> Split:
     -------
     Split
     """
-    (fore, _), (back, floor) = (_covariance(groups, part) for part in (mask, ~mask))
-    return Split(fore, back, max(floor, rounding_of(fore)))
-
-
-def _covariance(groups: GroupSums, mask: np.ndarray) -> tuple[np.ndarray, float]:
-    """Covariance of the rows of some groups about their own mean, and its ρ."""
-    n_rows = float(groups.counts[mask].sum())
-    mean = groups.sums[mask].sum(axis=0) / n_rows
-    scatter = np.tensordot(mask.astype(float), groups.products, 1) - n_rows * np.outer(mean, mean)
-    energies = np.sum(groups.sums[mask] ** 2, axis=1) / groups.counts[mask]
-    explained = float(energies.sum() - n_rows * mean @ mean)
-    return scatter / n_rows, group_floor(n_rows, int(mask.sum()), float(scatter.trace()), explained)
+    parts = np.array([mask, ~mask], dtype=float)
+    weighted = groups.sums[~mask] / np.sqrt(groups.counts[~mask])[:, None]
+    return Split.of(
+        parts @ groups.counts,
+        parts @ groups.sums,
+        np.tensordot(parts, groups.products, 1),
+        weighted.T @ weighted,
+        int(np.sum(~mask)),
+    )
 
 
 class GroupShares(NamedTuple):

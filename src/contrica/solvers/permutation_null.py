@@ -1,25 +1,24 @@
-"""How many contrast directions stand out from a permutation null."""
+"""How many contrast directions stand out when rows, or whole groups of them, are permuted: one null."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dsygvx
+from scipy.linalg.lapack import dpotrf, dsygvx
 
-from contrica.rows.protocol import block_rows
-from contrica.solvers.contrast_directions import contrast_axes, floor_of, rounding_of
+from contrica.solvers.contrast_directions import contrast_axes, rounding_of
+from contrica.solvers.group_design import GroupDesign
+from contrica.solvers.row_design import RowDesign
+from contrica.solvers.split import Split, Splits
 from contrica.validation import check_count, check_n_rows
 
-__all__ = ["ContrastScree", "choose_dimension", "largest_ratio"]
+__all__ = ["LEVEL", "ContrastScree", "choose_dimension", "count_directions", "largest_ratio"]
 
-N_PERMUTATIONS, PERMUTED_AT_ONCE = 1000, 100
-# Multiplications that all permutations may cost, and how many are made in any case.
-PERMUTATION_BUDGET, MIN_PERMUTATIONS = 2 * 10**10, 40
-# Many rows are permuted in batches, for speed: as many batches, more where few of them would go to the
-# smaller dataset, unless their products would take too much memory.
-FEW_ROWS, BATCHES, MIN_PERMUTED, MAX_BATCH_ENTRIES = 2000, 1000, 50, 10**7
+# Level of the test of each direction, and permutations to make where not all are made.
+LEVEL, N_PERMUTATIONS = 0.05, 999
+# By which factor p may be off the level for the count to be near a tie.
+NEAR_LEVEL = 2.0
 
 
 class ContrastScree(NamedTuple):
@@ -30,17 +29,22 @@ class ContrastScree(NamedTuple):
     ratios : ndarray of shape (p,)
         Of all directions, decreasing (`contrast_axes`).
     chosen : int
-        How many stand out.
+        How many stand out: those with p at most .05.
     n_clear, n_possible : int
-        How many exceed the null by four standard deviations, and how many by two.
+        How many have p at most half of that, and how many at most twice; where these differ, the count is
+        near a tie.
     null_mean, null_deviation : float
         Of the largest ratio of a permutation; NaN where nothing was permuted.
     p_values : ndarray of shape (n_tested,)
-        Where groups of rows were permuted (`contrica.solvers.group_null`): of the directions in turn, up
-        to the first that does not stand out. They test that both datasets have one distribution.
+        Of the directions in turn, up to the first that does not stand out. They test that both datasets
+        have one distribution.
     n_assignments : int
-        Assignments of groups, the observed one among them; one over it is the smallest p there can be. 0
-        where rows were permuted.
+        Assignments of rows or groups to the datasets, the observed one among them; one over it is the
+        smallest p there can be. 0 where nothing was permuted.
+    unit : {"rows", "groups"}
+        What was permuted.
+    null_quantile : float
+        What 95 % of the permutations have a largest ratio below.
     """
 
     ratios: np.ndarray
@@ -51,11 +55,15 @@ class ContrastScree(NamedTuple):
     null_deviation: float = float("nan")
     p_values: np.ndarray = np.empty(0)
     n_assignments: int = 0
+    unit: str = "groups"
+    null_quantile: float = float("nan")
 
     @property
-    def thresholds(self) -> tuple[float, float]:
-        """What a ratio must exceed to stand out possibly, and clearly; NaN where nothing was permuted."""
-        return self.null_mean + 2 * self.null_deviation, self.null_mean + 4 * self.null_deviation
+    def n_beyond(self) -> int:
+        """Directions that exceed every permutation; those that stand out where nothing was permuted."""
+        if self.n_assignments == 0 or self.p_values.size == 0:
+            return self.chosen
+        return int(np.sum(self.p_values * self.n_assignments < 1.5))
 
 
 def choose_dimension(
@@ -65,21 +73,9 @@ def choose_dimension(
     rng: np.random.Generator,
     n_permutations: int = N_PERMUTATIONS,
 ) -> ContrastScree:
-    """How many contrast directions stand out from a permutation null.
+    """How many contrast directions of independent rows stand out (`count_directions`).
 
-    Rows of both datasets, each about its mean, are permuted between two sets of the same sizes; the
-    largest ratios of the permutations are the null. Directions that exceed the mean of these by
-    four of their standard deviations count, and those that do not exceed it by two do not. Where there
-    are directions in between, the count stops at the widest gap, in ratio, between two that follow one
-    another, so that it does not depend on the permutations. Rows that depend on one another, such as
-    cells of one donor, make the count too large. Many rows are put at random into a thousand
-    batches or more, and batches are permuted.
-
-    All permutations share the ρ of the data (`contrast_axes`). Where the foreground varies more in most
-    directions, and there are not many more background rows than variables, the largest ratio of a
-    permutation is then hardly smaller than those of the data, and only the strongest directions are
-    counted. Where the background does not vary at all, there is nothing to permute: directions in which X
-    does are counted.
+    Rows that depend on one another, such as cells of one donor, make the count too large.
 
     Parameters
     ----------
@@ -94,39 +90,111 @@ def choose_dimension(
     -------
     ContrastScree
     """
+    return count_directions(RowDesign(X, [background]), rng=rng, n_permutations=n_permutations)
+
+
+def count_directions(
+    design: RowDesign | GroupDesign,
+    *,
+    rng: np.random.Generator,
+    n_permutations: int = N_PERMUTATIONS,
+    level: float = LEVEL,
+) -> ContrastScree:
+    """How many contrast directions stand out when rows or groups are assigned to the datasets anew.
+
+    Rows of each dataset are taken about its mean, so that a mere shift does not count, and assigned to
+    foreground and background at random: single rows, many of them in batches; whole groups; halves of
+    paired groups. Means, covariances and ρ are taken anew each time. The p-value of the first direction
+    is the share of assignments, the observed one among them, whose largest ratio is at least the
+    observed. For the next direction the ones before are projected out of all rows, and the largest ratio
+    of what is left, observed and permuted, is compared. p never falls, and the first direction with a p
+    above the level ends the count. Where the background does not vary at all, nothing is permuted:
+    directions in which X does are counted.
+
+    Parameters
+    ----------
+    design : RowDesign or GroupDesign
+    rng : numpy.random.Generator
+        Draws assignments, where there are more than are made.
+    n_permutations : int
+        Assignments to make besides the observed one; fewer rows are permuted fewer times where many
+        variables make each one expensive.
+    level : float
+
+    Returns
+    -------
+    ContrastScree
+    """
     check_count("n_permutations", n_permutations, minimum=2)
-    n, m = len(X), len(background)
-    check_n_rows(min(n, m), 2, "a contrast subspace")
-    rows = _Stacked(X, background)
-    p = X.shape[1]
-    # of a permutation: products of the rows that move, eigenvalues
-    price = min(n, m) * p**2 + 20 * p**3
-    at_least = min(MIN_PERMUTATIONS, n_permutations)
-    n_permutations = int(np.clip(PERMUTATION_BUDGET // price, at_least, n_permutations))
-    fore, back = rows.products(np.arange(n)) / n, rows.products(np.arange(n, n + m)) / m
-    ratios = contrast_axes(fore, back, m)[0]
-    # One floor for all: what is in the foreground alone is in every permuted background too, and a floor
-    # that rose with it would make the ratios of the null too small.
-    floor = floor_of(fore, back, m)
-    if back.trace() <= rounding_of(fore):
+    if isinstance(design, RowDesign):
+        check_n_rows(design.n_fewer, 2, "a contrast subspace")
+    splits = design.splits(n_permutations, rng)
+    observed = next(iter(splits))
+    ratios, axes = contrast_axes(observed.fore, observed.back, floor=observed.floor)
+    if observed.back.trace() <= rounding_of(observed.fore):
         count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
-        return ContrastScree(ratios, count, count, count)
-    permuted = _permuted_products(rows, n_permutations, rng)
-    largest = [largest_ratio(*products, floor) for products in permuted]
-    chance, spread = float(np.mean(largest)), float(np.std(largest, ddof=1))
-    clear, possible = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))
-    chosen = _widest_gap(ratios, clear, possible, chance, spread)
-    return ContrastScree(ratios, chosen, clear, possible, chance, spread)
+        return ContrastScree(ratios, count, count, count, unit=design.unit)
+    floors = np.array([max(part.floor, rounding_of(part.back)) for part in splits])
+    null = np.array(
+        [largest_ratio(*part[:2], floor) for part, floor in zip(splits, floors, strict=True)]
+    )
+    p_values = [_share(null >= ratios[0] * (1 - 1e-9))]
+    while p_values[-1] <= level and len(p_values) < ratios.size:
+        # orthonormal axes of what the directions before leave
+        inside = np.linalg.qr(axes[:, len(p_values) :])[0]
+        p_values.append(max(_share(_exceeding(splits, inside, null * floors)), p_values[-1]))
+    found = np.array(p_values)
+    chosen, clear, possible = (
+        int(np.sum(found <= limit)) for limit in (level, level / NEAR_LEVEL, level * NEAR_LEVEL)
+    )
+    others = null[1:]
+    return ContrastScree(
+        ratios,
+        *(chosen, clear, possible),
+        null_mean=float(others.mean()) if others.size else float("nan"),
+        null_deviation=float(others.std(ddof=1)) if others.size > 1 else float("nan"),
+        p_values=found,
+        n_assignments=len(splits),
+        unit=design.unit,
+        null_quantile=float(np.quantile(others, 1 - level)) if others.size else float("nan"),
+    )
 
 
-def _widest_gap(ratios: np.ndarray, clear: int, possible: int, chance: float, spread: float) -> int:
-    """Of the counts in question, the one before the widest gap, in ratio, between two directions."""
-    if clear == possible:
-        return clear
-    # ratio k_i / k_(i+1) for each count i in question; before the first and after the last stands chance
-    around = np.concatenate([[chance + 4 * spread], ratios, [chance]])
-    counts = np.arange(clear, possible + 1)
-    return int(counts[np.argmax(around[counts] / around[counts + 1])])
+def _share(exceeding: np.ndarray) -> float:
+    """p: the observed assignment is the first, and exceeds itself."""
+    return float((1 + np.sum(exceeding[1:])) / exceeding.size)
+
+
+def _exceeding(splits: Splits, inside: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Which assignments have a largest ratio along some axes that is at least the observed one's.
+
+    A ratio along some axes, where ρ is smaller, is at most that of all directions times how many times
+    smaller it is: ``bounds`` are the products of ratio and ρ of all directions.
+    """
+    observed, projector = next(iter(splits)).inside(inside), inside @ inside.T
+    # rounding must not decide between equals
+    bound = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
+    found = np.zeros(len(splits), dtype=bool)
+    for i, (part, product) in enumerate(zip(splits, bounds, strict=True)):
+        floor = part.floor_within(projector)
+        if product < 0.999 * bound * floor or _is_below(part, bound, floor):
+            continue
+        along = part.inside(inside)
+        found[i] = largest_ratio(along.fore, along.back, along.floor) >= bound
+    return found
+
+
+def _is_below(part: Split, bound: float, floor: float) -> bool:
+    """Whether no direction at all reaches a ratio; quick, and False where rounding could decide.
+
+    No ratio reaches k if ``k (Σ_y + ρ I) − Σ_x`` is positive definite.
+    """
+    rounding = rounding_of(part.fore) + bound * rounding_of(part.back)
+    if rounding > 1e-7 * bound * floor:
+        return False
+    gap = (1 - 1e-6) * bound * part.back - part.fore
+    gap.flat[:: len(gap) + 1] += (1 - 1e-6) * bound * floor
+    return bool(dpotrf(gap, overwrite_a=1)[1] == 0)
 
 
 def largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
@@ -152,56 +220,3 @@ def largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
     if info:
         raise np.linalg.LinAlgError(f"no largest ratio of variances was found (dsygvx: {info})")
     return float(values[0])
-
-
-class _Stacked:
-    """Rows of two datasets, each about its mean, by number; never all of them at a time."""
-
-    def __init__(self, X: np.ndarray, background: np.ndarray) -> None:
-        self._parts = [(part, part.mean(axis=0)) for part in (X, background)]
-        self.n = len(X)
-        self.shape = (len(X) + len(background), X.shape[1])
-
-    def take(self, index: np.ndarray) -> np.ndarray:
-        found = np.empty((index.size, self.shape[1]))
-        first = index < self.n
-        for (part, mean), own, start in zip(self._parts, (first, ~first), (0, self.n), strict=True):
-            found[own] = part[index[own] - start] - mean
-        return found
-
-    def products(self, index: np.ndarray) -> np.ndarray:
-        """``Σ w wᵀ`` over some of the rows."""
-        total = np.zeros((self.shape[1],) * 2)
-        step = block_rows(self.shape[1])
-        for start in range(0, index.size, step):
-            some = self.take(index[start : start + step])
-            total += some.T @ some
-        return total
-
-
-def _permuted_products(
-    rows: _Stacked, n_permutations: int, rng: np.random.Generator
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Mean products of variables over n rows drawn at random, and over the others."""
-    n, (total, p) = rows.n, rows.shape
-    fewer = min(n, total - n)
-    count = max(BATCHES, -(-MIN_PERMUTED * total // fewer))
-    if fewer <= FEW_ROWS or count * p**2 > MAX_BATCH_ENTRIES:
-        whole = rows.products(np.arange(total))
-        for _ in range(n_permutations):
-            part = rows.products(rng.permutation(total)[:fewer])
-            sums = (part, whole - part) if fewer == n else (whole - part, part)
-            yield sums[0] / n, sums[1] / (total - n)
-        return
-    split = np.array_split(rng.permutation(total), count)
-    batches = np.array([rows.products(batch) for batch in split])
-    sizes = np.array([len(batch) for batch in split], dtype=float)
-    whole = batches.sum(axis=0)
-    first = (np.arange(count) < round(count * n / total)).astype(float)
-    for start in range(0, n_permutations, PERMUTED_AT_ONCE):
-        chosen = rng.permuted(
-            np.tile(first, (min(PERMUTED_AT_ONCE, n_permutations - start), 1)), axis=1
-        )
-        counts = chosen @ sizes
-        for part, n_rows in zip(np.tensordot(chosen, batches, 1), counts, strict=True):
-            yield part / n_rows, (whole - part) / (total - n_rows)

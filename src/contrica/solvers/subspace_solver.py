@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from contrica.decompositions import Decomposition
-from contrica.errors import GroupWarning, ParameterError, PatternWarning, warn
+from contrica.errors import GroupsError, GroupWarning, ParameterError, PatternWarning, warn
 from contrica.solvers.contrast_directions import contrast_axes
-from contrica.solvers.group_null import LEVEL as GROUP_LEVEL
-from contrica.solvers.group_null import count_by_groups
-from contrica.solvers.permutation_null import ContrastScree, choose_dimension
+from contrica.solvers.group_design import GroupDesign
+from contrica.solvers.permutation_null import LEVEL, ContrastScree, count_directions
 from contrica.solvers.problem import Problem, Request, Separation, nothing
 from contrica.solvers.ranks import Ranks
+from contrica.solvers.row_design import RowDesign
 from contrica.solvers.subspace import SubspaceFit, subspace_ica
 from contrica.validation import check_count
 
-__all__ = ["check_dimension", "contrast_scree", "solve_subspace"]
+__all__ = ["check_dimension", "contrast_scree", "permutation_scree", "solve_subspace"]
 
 logger = logging.getLogger("contrica")
 
-# Directions beyond those that stand out: one that just fails the test still has part of the patterns, and
-# where it does not, a source of low contrast comes out that is ranked last. And how many at least.
+# Directions beyond those that exceed all permutations: one that just does not still has part of the
+# patterns, and where it does not, a source of low contrast comes out that is ranked last. And how many at
+# least. (Those of the level, some more, leave patterns a little worse: the rotation has more to turn.)
 TO_SPARE, MIN_DIMENSION = 1, 3
 
 
@@ -48,13 +51,15 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
     if scree.chosen == 0:
         _warn_nothing_stands_out(scree)
     p = problem.n_features
-    dimension = min(max(scree.chosen + TO_SPARE, MIN_DIMENSION), p)
+    dimension = min(max(scree.n_beyond + TO_SPARE, MIN_DIMENSION), p)
     if request.n_foreground is not None:
         dimension = scree.chosen
     search = partial(_search, problem, rng, request.step_limit)
     found = search(dimension, 0)
-    # a dimension that was given is kept to; otherwise what else is asked for is sought beyond it
-    more = 0 if request.n_foreground is not None else min(request.n_components or 0, p) - dimension
+    # a dimension that was given is kept to; otherwise what else stands out, or is asked for, is sought
+    # beyond it
+    wanted = min(max(request.n_components or 0, scree.chosen), p)
+    more = 0 if request.n_foreground is not None else wanted - dimension
     parts = [found] if more <= 0 else [found, search(more, dimension)]
     return Separation(
         foreground=Decomposition(
@@ -108,31 +113,85 @@ def contrast_scree(problem: Problem, request: Request) -> ContrastScree:
             problem.fore.covariance, back.covariance, back.n_samples, floor=floor
         )[0]
         return ContrastScree(ratios, chosen=count, n_clear=count, n_possible=count)
+    return permutation_scree(problem)
+
+
+def permutation_scree(
+    problem: Problem, *, strata: Sequence[np.ndarray] = (), **options: Any
+) -> ContrastScree:
+    """The permutation null of a problem: of its groups where rows have some, of its rows otherwise.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a background.
+    strata : sequence of ndarray of int, shape (n,)
+        Of the rows of every dataset, within which rows or groups are permuted.
+    options
+        As of `contrica.solvers.permutation_null.count_directions`.
+
+    Returns
+    -------
+    ContrastScree
+    """
+    # permutations of their own: near the level the count would otherwise change with random_state
+    options = {"rng": np.random.default_rng(0)} | options
+    design: RowDesign | GroupDesign
     if problem.is_grouped:
-        return _by_groups(problem)
-    first, *backs = problem.rows
-    background = backs[0]
-    if len(backs) > 1:
-        background = np.vstack([part - part.mean(axis=0) for part in backs])
-    # permutations of their own: near the edge the dimension would otherwise change with random_state
-    return choose_dimension(first, background, rng=np.random.default_rng(0))
+        design = problem.design
+        if strata:
+            design = replace(design, strata=group_strata(problem, strata))
+        _warn_of_few(design)
+    else:
+        first, *backs = problem.rows
+        design = RowDesign(first, backs, np.concatenate(strata) if strata else None)
+    return count_directions(design, **options)
 
 
-def _by_groups(problem: Problem) -> ContrastScree:
-    design = problem.design
-    found = count_by_groups(design, rng=np.random.default_rng(0))
-    if 1 / found.n_assignments > GROUP_LEVEL:
+def group_strata(problem: Problem, strata: Sequence[np.ndarray]) -> np.ndarray:
+    """The stratum of every group, of which all rows must be in one.
+
+    Parameters
+    ----------
+    problem : Problem
+    strata : sequence of ndarray of int, shape (n,)
+        Of the rows of every dataset.
+
+    Returns
+    -------
+    ndarray of int, shape (g,)
+    """
+    found = []
+    for groups, codes in zip(problem.groups, strata, strict=True):
+        if groups is None:
+            continue
+        for number in np.unique(groups.codes):
+            own = np.unique(codes[groups.codes == number])
+            if own.size > 1:
+                raise GroupsError(
+                    "strata-in-group",
+                    f"rows of group {groups.names[number]} are in {own.size} strata",
+                    "whole groups are permuted, so that each must be in one stratum",
+                    "Leave `strata` out, or give the stratum of the group to all of its rows.",
+                    "strata",
+                )
+            found.append(own[0])
+    return np.array(found)
+
+
+def _warn_of_few(design: GroupDesign) -> None:
+    count = design.n_assignments
+    if 1 / count > LEVEL:
         warn(
             GroupWarning(
                 "too-few-groups",
                 f"{len(design.groups.names)} groups can be assigned to foreground and background in "
-                f"{found.n_assignments} ways, so that the smallest attainable p is "
-                f"{1 / found.n_assignments:.2g}: no pattern can be significant at {GROUP_LEVEL}",
+                f"{count} ways, so that the smallest attainable p is {1 / count:.2g}: no pattern can be "
+                f"significant at {LEVEL}",
                 remedy="Add groups, or set `n_foreground`.",
                 parameter="groups",
             )
         )
-    return found
 
 
 def check_dimension(request: Request, n_features: int) -> None:
@@ -153,10 +212,14 @@ def check_dimension(request: Request, n_features: int) -> None:
 
 
 def _near_ties(scree: ContrastScree) -> tuple[str, ...]:
-    if scree.n_clear == scree.n_possible:
+    """Directions whose p is near the level: what the permutations of a fit say could be otherwise."""
+    tested = scree.p_values
+    if scree.n_clear == scree.n_possible or tested.size == 0:
         return ()
+    near = ", ".join(f"{p:.2g}" for p in tested[scree.n_clear : scree.n_possible])
     return (
-        f"{scree.n_clear} to {scree.n_possible} directions stand out; {scree.chosen} were counted",
+        f"{scree.n_clear} to {scree.n_possible} directions stand out; {scree.chosen} were counted "
+        f"(p = {near} is near the level {LEVEL})",
     )
 
 
@@ -173,12 +236,12 @@ def _warn_of_room(n_foreground: int, n_features: int) -> None:
 
 
 def _warn_nothing_stands_out(scree: ContrastScree) -> None:
-    what = f"groups (p = {scree.p_values[0]:.2g})" if scree.n_assignments else "rows"
+    p_value = f"p = {scree.p_values[0]:.2g}, " if scree.n_assignments else ""
     warn(
         PatternWarning(
             "nothing-found",
-            f"no direction has a larger contrast ratio than {what} permuted between the datasets have "
-            "(n_foreground_ = 0)",
+            f"no direction has a larger contrast ratio than {scree.unit} permuted between the datasets "
+            f"have ({p_value}n_foreground_ = 0)",
             remedy="The strongest candidates are returned all the same, but these data do not show that "
             "they are new in the foreground: check them on other rows, or against what was not used.",
             parameter="n_foreground",

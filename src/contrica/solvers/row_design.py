@@ -1,0 +1,196 @@
+"""Independent rows, how they can be assigned to two datasets, and the covariances of each assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrica.rows.protocol import block_rows
+from contrica.solvers.split import Split, Splits
+
+__all__ = ["RowDesign"]
+
+# Permutations whose sums are taken in one product.
+PERMUTED_AT_ONCE = 100
+# Multiplications that all permutations may cost, and how many are made in any case.
+PERMUTATION_BUDGET, MIN_PERMUTATIONS = 2 * 10**10, 40
+# Many rows are permuted in batches, for speed: as many batches, more where few of them would go to the
+# smaller dataset, unless their products would take too much memory.
+FEW_ROWS, BATCHES, MIN_PERMUTED, MAX_BATCH_ENTRIES = 2000, 1000, 50, 10**7
+
+
+class RowDesign:
+    """Rows of a foreground and of its backgrounds, each about its mean, by number; never all at a time.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+    backgrounds : sequence of ndarray of shape (m, p)
+    strata : ndarray of int, shape (n + m,), optional
+        Rows are permuted within these only.
+    """
+
+    unit = "rows"
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        backgrounds: Sequence[np.ndarray],
+        strata: np.ndarray | None = None,
+    ) -> None:
+        self._parts = [(part, part.mean(axis=0)) for part in (X, *backgrounds)]
+        self._starts = np.cumsum([0, *(len(part) for part, _ in self._parts)])
+        self.n = len(X)
+        self.shape = (int(self._starts[-1]), X.shape[1])
+        codes = np.zeros(self.shape[0], dtype=int) if strata is None else strata
+        self._strata = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+
+    @property
+    def n_fewer(self) -> int:
+        """Rows of the smaller dataset."""
+        return min(self.n, self.shape[0] - self.n)
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """Rows of some numbers.
+
+        Parameters
+        ----------
+        index : ndarray of int
+
+        Returns
+        -------
+        ndarray of shape (index.size, p)
+        """
+        found = np.empty((index.size, self.shape[1]))
+        of = np.searchsorted(self._starts, index, side="right") - 1
+        for i, (part, mean) in enumerate(self._parts):
+            own = of == i
+            found[own] = part[index[own] - self._starts[i]] - mean
+        return found
+
+    def sums(self, index: np.ndarray) -> _Sums:
+        """``Σ w`` and ``Σ w wᵀ`` over some of the rows."""
+        p = self.shape[1]
+        total, products = np.zeros(p), np.zeros((p, p))
+        step = block_rows(p)
+        for start in range(0, index.size, step):
+            some = self.take(index[start : start + step])
+            total += some.sum(axis=0)
+            products += some.T @ some
+        return _Sums(total, products)
+
+    def n_permutations(self, wanted: int) -> int:
+        """Permutations to make: as many as wanted, fewer where many variables make each expensive.
+
+        Parameters
+        ----------
+        wanted : int
+
+        Returns
+        -------
+        int
+        """
+        p = self.shape[1]
+        # of a permutation: products of the rows that move, eigenvalues
+        price = self.n_fewer * p**2 + 20 * p**3
+        at_least = min(MIN_PERMUTATIONS, wanted)
+        return int(np.clip(PERMUTATION_BUDGET // price, at_least, wanted))
+
+    def splits(self, n_permutations: int, rng: np.random.Generator) -> Splits:
+        """The observed split, and those of permuted rows.
+
+        Parameters
+        ----------
+        n_permutations : int
+        rng : numpy.random.Generator
+            Permutes the rows.
+
+        Returns
+        -------
+        Splits
+        """
+        n_permutations = self.n_permutations(n_permutations)
+        seed = int(rng.integers(2**63))  # the same permutations whenever they are asked for
+        total, p = self.shape
+        parts = [self.sums(np.arange(self.n)), self.sums(np.arange(self.n, total))]
+        observed = _split(np.array([self.n, total - self.n]), parts)
+        count = max(BATCHES, -(-MIN_PERMUTED * total // self.n_fewer))
+        batches = None
+        if self.n_fewer > FEW_ROWS and count * p**2 <= MAX_BATCH_ENTRIES:
+            batches = self._batches(count, np.random.default_rng([seed, 1]))
+        whole = parts[0] + parts[1]
+
+        def make() -> Iterator[Split]:
+            yield observed
+            drawn = np.random.default_rng(seed)
+            if batches is None:
+                yield from self._of_rows(n_permutations, whole, drawn)
+            else:
+                yield from batches.splits(n_permutations, whole, drawn)
+
+        return Splits(make, n_permutations + 1, p)
+
+    def _of_rows(self, count: int, whole: _Sums, rng: np.random.Generator) -> Iterator[Split]:
+        """Splits of rows that are permuted one by one: the fewer are drawn, of each stratum its own."""
+        in_smaller = (np.arange(self.shape[0]) < self.n) == (self.n == self.n_fewer)
+        drawn_of = [(part, int(in_smaller[part].sum())) for part in self._strata]
+        counts = np.array([self.n, self.shape[0] - self.n])
+        for _ in range(count):
+            drawn = [rng.permutation(part)[:number] for part, number in drawn_of]
+            found = self.sums(np.concatenate(drawn))
+            parts = [found, whole - found]
+            yield _split(counts, parts if self.n == self.n_fewer else parts[::-1])
+
+    def _batches(self, count: int, rng: np.random.Generator) -> _Batches:
+        """Batches of rows of one stratum each, and as many of them in the foreground as it has rows."""
+        drawn: list[np.ndarray] = []
+        first: list[np.ndarray] = []
+        for part in self._strata:
+            own = max(min(round(count * part.size / self.shape[0]), part.size), 1)
+            drawn += np.array_split(rng.permutation(part), own)
+            first.append((np.arange(own) < round(own * np.mean(part < self.n))).astype(float))
+        sizes = np.array([len(batch) for batch in drawn], dtype=float)
+        sums = [self.sums(batch) for batch in drawn]
+        return _Batches(sizes, first, *(np.array(each) for each in zip(*sums, strict=True)))
+
+
+class _Sums(NamedTuple):
+    """``Σ w`` and ``Σ w wᵀ`` over some rows."""
+
+    one: np.ndarray
+    two: np.ndarray
+
+    def __add__(self, other: Any) -> _Sums:
+        return _Sums(self.one + other.one, self.two + other.two)
+
+    def __sub__(self, other: _Sums) -> _Sums:
+        return _Sums(self.one - other.one, self.two - other.two)
+
+
+class _Batches(NamedTuple):
+    """Sums over batches of rows, and, stratum by stratum, how many of them the foreground gets."""
+
+    sizes: np.ndarray
+    first: list[np.ndarray]
+    sums: np.ndarray
+    products: np.ndarray
+
+    def splits(self, count: int, whole: _Sums, rng: np.random.Generator) -> Iterator[Split]:
+        """Splits of batches that are permuted within their strata."""
+        total = self.sizes.sum()
+        for start in range(0, count, PERMUTED_AT_ONCE):
+            number = min(PERMUTED_AT_ONCE, count - start)
+            chosen = np.hstack(
+                [rng.permuted(np.tile(own, (number, 1)), axis=1) for own in self.first]
+            )
+            each = (chosen @ self.sizes, chosen @ self.sums, np.tensordot(chosen, self.products, 1))
+            for n_rows, one, two in zip(*each, strict=True):
+                found = _Sums(one, two)
+                yield _split(np.array([n_rows, total - n_rows]), [found, whole - found])
+
+
+def _split(counts: np.ndarray, parts: Sequence[_Sums]) -> Split:
+    sums, products = (np.array(each) for each in zip(*parts, strict=True))
+    return Split.of(counts.astype(float), sums, products)

@@ -1,0 +1,156 @@
+"""Two datasets of one assignment of rows or groups: where permuted covariances are formed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from contrica.solvers.contrast_directions import rounding_of
+
+__all__ = ["Split", "Splits", "group_floor"]
+
+# Entries of covariances that are kept between the directions tested; more are formed anew each time.
+MAX_KEPT_ENTRIES = 2 * 10**7
+
+
+def group_floor(n_rows: float, n_groups: float, total: float, explained: float) -> float:
+    """ρ where rows come in groups: sampling error of a covariance, from both of its levels.
+
+    ``tr(between)/G + tr(within)/m`` with the variance components of a one-way design. With as many groups
+    as rows, or groups that do not differ, it is ``tr(Σ)/m``, as of independent rows.
+
+    Parameters
+    ----------
+    n_rows, n_groups : float
+        m and G.
+    total : float
+        Sum of squares about the mean, of all variables.
+    explained : float
+        What the means of the groups have of it.
+
+    Returns
+    -------
+    float
+    """
+    within = (total - explained) / max(n_rows - n_groups, 1)
+    between = max(explained / max(n_groups - 1, 1) - within, 0.0) * n_groups / n_rows
+    return between / n_groups + within / n_rows
+
+
+class Split(NamedTuple):
+    """Covariances of a foreground and a background, each about its own mean, and what ρ needs.
+
+    Attributes
+    ----------
+    fore, back : ndarray of shape (p, p)
+    n_back : float
+        Rows of the background.
+    between : ndarray of shape (p, p) or None
+        Scatter of the means of the background's groups, where rows come in groups.
+    n_groups : int
+        How many these are.
+    """
+
+    fore: np.ndarray
+    back: np.ndarray
+    n_back: float
+    between: np.ndarray | None = None
+    n_groups: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        counts: np.ndarray,
+        sums: np.ndarray,
+        products: np.ndarray,
+        means: np.ndarray | None = None,
+        n_groups: int = 0,
+    ) -> Split:
+        """From sums over the rows of both datasets, the foreground's first.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (2,)
+            Rows.
+        sums : ndarray of shape (2, p)
+        products : ndarray of shape (2, p, p)
+            ``Σ x xᵀ``.
+        means : ndarray of shape (p, p) or None
+            ``Σ m_g m_gᵀ n_g`` over the means of the background's groups.
+        n_groups : int
+
+        Returns
+        -------
+        Split
+        """
+        centres = sums / counts[:, None]
+        outer = centres[:, :, None] * centres[:, None, :]
+        fore, back = products / counts[:, None, None] - outer
+        between = None if means is None else means - counts[1] * outer[1]
+        return cls(fore, back, float(counts[1]), between, n_groups)
+
+    @property
+    def floor(self) -> float:
+        """ρ of the background, in the coordinates that this split is in."""
+        return max(self.floor_within(None), rounding_of(self.fore))
+
+    def floor_within(self, projector: np.ndarray | None) -> float:
+        """ρ of what a projection leaves of the background; rounding aside.
+
+        Parameters
+        ----------
+        projector : ndarray of shape (p, p) or None
+            Orthogonal; ``None`` leaves all.
+
+        Returns
+        -------
+        float
+        """
+        projector = np.eye(len(self.back)) if projector is None else projector
+        back = float(np.vdot(self.back, projector))
+        if self.between is None:
+            return back / self.n_back
+        between = float(np.vdot(self.between, projector))
+        return group_floor(self.n_back, self.n_groups, back * self.n_back, between)
+
+    def inside(self, axes: np.ndarray) -> Split:
+        """The same along some orthonormal axes; ρ is then that of what they leave.
+
+        Parameters
+        ----------
+        axes : ndarray of shape (p, k)
+
+        Returns
+        -------
+        Split
+        """
+        between = None if self.between is None else axes.T @ self.between @ axes
+        return self._replace(
+            fore=axes.T @ self.fore @ axes, back=axes.T @ self.back @ axes, between=between
+        )
+
+
+class Splits:
+    """The observed split, and then those of permutations: the same ones, in one order, each time.
+
+    Parameters
+    ----------
+    make : callable
+        Gives an iterator over them.
+    count : int
+        How many there are, the observed one among them.
+    n_features : int
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Split]], count: int, n_features: int) -> None:
+        self._make = make
+        self._count = count
+        self._kept = list(make()) if 2 * count * n_features**2 <= MAX_KEPT_ENTRIES else None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Split]:
+        return self._make() if self._kept is None else iter(self._kept)
