@@ -12,6 +12,7 @@ import numpy as np
 
 from contrica.rows.groups import Groups
 from contrica.solvers.contrast_directions import rounding_of
+from contrica.solvers.rescaling import Rescaling
 
 __all__ = ["GroupDesign", "GroupShares", "GroupSums", "Split", "group_floor", "split"]
 
@@ -190,7 +191,7 @@ class Split(NamedTuple):
     floor: float
 
 
-def split(groups: GroupSums, mask: np.ndarray) -> Split:
+def split(groups: GroupSums, mask: np.ndarray, rescaling: Rescaling | None = None) -> Split:
     """Assign groups to foreground and background; means, covariances and ρ are theirs.
 
     Parameters
@@ -198,23 +199,49 @@ def split(groups: GroupSums, mask: np.ndarray) -> Split:
     groups : GroupSums
     mask : ndarray of bool, shape (g,)
         Which are the foreground's.
+    rescaling : Rescaling, optional
+        Where variables were divided by standard deviations: they are divided by those of the split.
 
     Returns
     -------
     Split
     """
-    (fore, _), (back, floor) = (_covariance(groups, part) for part in (mask, ~mask))
-    return Split(fore, back, max(floor, rounding_of(fore)))
+    fore, back = (_Assigned.of(groups, part) for part in (mask, ~mask))
+    if rescaling is not None:
+        maps = rescaling.maps(fore.covariance, back.covariance, fore.n_rows, back.n_rows)
+        fore, back = (part.inside(axes) for part, axes in zip((fore, back), maps, strict=True))
+    return Split(fore.covariance, back.covariance, max(back.floor, rounding_of(fore.covariance)))
 
 
-def _covariance(groups: GroupSums, mask: np.ndarray) -> tuple[np.ndarray, float]:
-    """Covariance of the rows of some groups about their own mean, and its ρ."""
-    n_rows = float(groups.counts[mask].sum())
-    mean = groups.sums[mask].sum(axis=0) / n_rows
-    scatter = np.tensordot(mask.astype(float), groups.products, 1) - n_rows * np.outer(mean, mean)
-    energies = np.sum(groups.sums[mask] ** 2, axis=1) / groups.counts[mask]
-    explained = float(energies.sum() - n_rows * mean @ mean)
-    return scatter / n_rows, group_floor(n_rows, int(mask.sum()), float(scatter.trace()), explained)
+class _Assigned(NamedTuple):
+    """Groups that are put into one dataset: their rows, sums about its mean, and its covariance."""
+
+    counts: np.ndarray
+    sums: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def of(cls, groups: GroupSums, mask: np.ndarray) -> _Assigned:
+        counts, sums = groups.counts[mask], groups.sums[mask]
+        n_rows = float(counts.sum())
+        mean = sums.sum(axis=0) / n_rows
+        products = np.tensordot(mask.astype(float), groups.products, 1) / n_rows
+        return cls(counts, sums - np.outer(counts, mean), products - np.outer(mean, mean))
+
+    @property
+    def n_rows(self) -> float:
+        return float(self.counts.sum())
+
+    def inside(self, axes: np.ndarray) -> _Assigned:
+        """The same in other coordinates, ``x · axes``."""
+        return self._replace(sums=self.sums @ axes, covariance=axes.T @ self.covariance @ axes)
+
+    @property
+    def floor(self) -> float:
+        """ρ of the covariance (`group_floor`)."""
+        explained = float(np.sum(self.sums**2 / self.counts[:, None]))
+        total = self.n_rows * float(self.covariance.trace())
+        return group_floor(self.n_rows, len(self.counts), total, explained)
 
 
 class GroupShares(NamedTuple):

@@ -7,6 +7,7 @@ import numpy as np
 from contrica.solvers.contrast_directions import contrast_axes
 from contrica.solvers.group_design import GroupDesign, split
 from contrica.solvers.permutation_null import ContrastScree, largest_ratio
+from contrica.solvers.rescaling import Rescaling
 
 __all__ = ["count_by_groups"]
 
@@ -15,7 +16,11 @@ LEVEL, N_ASSIGNMENTS = 0.05, 999
 
 
 def count_by_groups(
-    design: GroupDesign, *, rng: np.random.Generator, n_assignments: int = N_ASSIGNMENTS
+    design: GroupDesign,
+    *,
+    rng: np.random.Generator,
+    n_assignments: int = N_ASSIGNMENTS,
+    rescaling: Rescaling | None = None,
 ) -> ContrastScree:
     """How many contrast directions stand out when whole groups change places.
 
@@ -32,13 +37,15 @@ def count_by_groups(
         Draws assignments, where there are more than are made.
     n_assignments : int
         To make besides the observed one.
+    rescaling : Rescaling, optional
+        Where variables were divided by standard deviations: every assignment divides anew.
 
     Returns
     -------
     ContrastScree
     """
     masks = design.assignments(n_assignments, rng)
-    splits = [split(design.groups, mask) for mask in masks]
+    splits = [split(design.groups, mask, rescaling) for mask in masks]
     ratios, axes = contrast_axes(splits[0].fore, splits[0].back, floor=splits[0].floor)
     p_values: list[float] = []
     null = np.empty(0)

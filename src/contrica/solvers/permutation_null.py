@@ -10,6 +10,7 @@ from scipy.linalg.lapack import dsygvx
 
 from contrica.rows.protocol import block_rows
 from contrica.solvers.contrast_directions import contrast_axes, floor_of, rounding_of
+from contrica.solvers.rescaling import Rescaling
 from contrica.validation import check_count, check_n_rows
 
 __all__ = ["ContrastScree", "choose_dimension", "largest_ratio"]
@@ -64,6 +65,7 @@ def choose_dimension(
     *,
     rng: np.random.Generator,
     n_permutations: int = N_PERMUTATIONS,
+    rescaling: Rescaling | None = None,
 ) -> ContrastScree:
     """How many contrast directions stand out from a permutation null.
 
@@ -89,6 +91,8 @@ def choose_dimension(
         Permutes the rows.
     n_permutations : int
         Permutations; fewer, but at least 40, where many variables make each one expensive.
+    rescaling : Rescaling, optional
+        Where variables were divided by standard deviations: every permutation divides anew.
 
     Returns
     -------
@@ -100,10 +104,12 @@ def choose_dimension(
     rows = _Stacked(X, background)
     p = X.shape[1]
     # of a permutation: products of the rows that move, eigenvalues
-    price = min(n, m) * p**2 + 20 * p**3
+    price = min(n, m) * p**2 + 20 * p**3 + (0 if rescaling is None else rescaling.price)
     at_least = min(MIN_PERMUTATIONS, n_permutations)
     n_permutations = int(np.clip(PERMUTATION_BUDGET // price, at_least, n_permutations))
     fore, back = rows.products(np.arange(n)) / n, rows.products(np.arange(n, n + m)) / m
+    if rescaling is not None:  # the rows may be a sample, and outside the axes both are taken alike
+        fore, back = rescaling.covariances(fore, back, n, m)
     ratios = contrast_axes(fore, back, m)[0]
     # One floor for all: what is in the foreground alone is in every permuted background too, and a floor
     # that rose with it would make the ratios of the null too small.
@@ -112,6 +118,8 @@ def choose_dimension(
         count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
         return ContrastScree(ratios, count, count, count)
     permuted = _permuted_products(rows, n_permutations, rng)
+    if rescaling is not None:
+        permuted = (rescaling.covariances(*products, n, m) for products in permuted)
     largest = [largest_ratio(*products, floor) for products in permuted]
     chance, spread = float(np.mean(largest)), float(np.std(largest, ddof=1))
     clear, possible = (int(np.sum(ratios > chance + z * spread)) for z in (4.0, 2.0))

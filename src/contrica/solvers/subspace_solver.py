@@ -102,11 +102,10 @@ def contrast_scree(problem: Problem, request: Request) -> ContrastScree:
         count = min(check_count("n_foreground", request.n_foreground), p)
         if count < request.n_foreground:
             _warn_of_room(request.n_foreground, p)
+        if problem.is_grouped:  # the test says nothing of the number, but what it says is told
+            return _tested(problem)._replace(chosen=count, n_clear=count, n_possible=count)
         back = problem.back
-        floor = problem.design.floor if problem.is_grouped else None
-        ratios = contrast_axes(
-            problem.fore.covariance, back.covariance, back.n_samples, floor=floor
-        )[0]
+        ratios = contrast_axes(problem.fore.covariance, back.covariance, back.n_samples)[0]
         return ContrastScree(ratios, chosen=count, n_clear=count, n_possible=count)
     if problem.is_grouped:
         return _by_groups(problem)
@@ -115,12 +114,18 @@ def contrast_scree(problem: Problem, request: Request) -> ContrastScree:
     if len(backs) > 1:
         background = np.vstack([part - part.mean(axis=0) for part in backs])
     # permutations of their own: near the edge the dimension would otherwise change with random_state
-    return choose_dimension(first, background, rng=np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    return choose_dimension(first, background, rng=rng, rescaling=problem.rescaling)
+
+
+def _tested(problem: Problem) -> ContrastScree:
+    """Directions counted by groups, by the same assignments in every fit."""
+    rng = np.random.default_rng(0)
+    return count_by_groups(problem.design, rng=rng, rescaling=problem.rescaling)
 
 
 def _by_groups(problem: Problem) -> ContrastScree:
-    design = problem.design
-    found = count_by_groups(design, rng=np.random.default_rng(0))
+    design, found = problem.design, _tested(problem)
     if 1 / found.n_assignments > GROUP_LEVEL:
         warn(
             GroupWarning(
