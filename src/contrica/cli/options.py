@@ -98,8 +98,8 @@ Groups = Annotated[
     typer.Option(
         help="Which rows belong together, such as those of one animal or donor: a column of the "
         "foreground (csv, tsv, parquet; of h5ad in obs), which is then no variable, or a text file "
-        "with the group of each row, one a line. What is said of chance then counts groups; one of both datasets is "
-        "paired."
+        "with the group of each row, one a line. What is said of chance then counts groups; one of "
+        "both datasets is paired."
     ),
 ]
 BackgroundGroups = Annotated[
