@@ -210,6 +210,10 @@ def as_tensor(X):
     return pytest.importorskip("torch").as_tensor(X)
 
 
+def as_strict(X):
+    return pytest.importorskip("array_api_strict").asarray(X)
+
+
 CONTAINERS = {
     "frame": pd.DataFrame,
     "sparse": sp.csr_matrix,
@@ -218,6 +222,7 @@ CONTAINERS = {
     "rows": Counted,
     "dask": as_dask,
     "tensor": as_tensor,
+    "array API": as_strict,
 }
 
 
@@ -235,6 +240,15 @@ def test_every_container_is_divided_alike(name, p, scale):
     assert_allclose(found.components_, expected.components_, atol=1e-7)
     scores = np.asarray(found.transform(CONTAINERS[name](X)))
     assert_allclose(scores, expected.transform(X), atol=1e-5)
+
+
+@QUIET
+@pytest.mark.parametrize("scale", ["pooled", "each"])
+def test_single_precision_is_near(scale):
+    X, Y = pair(6)
+    X, Y = X * units(6) + 9, Y * units(6)
+    one, other = (fit(X, Y, scale=scale, dtype=dtype) for dtype in ("float64", "float32"))
+    assert_allclose(other.components_, one.components_, atol=1e-3)
 
 
 @QUIET
@@ -502,18 +516,19 @@ def null_rate(n_draws, *, p, n_pcs=None, by_groups=False, scale="each"):
 
 @pytest.mark.slow
 @QUIET
-@pytest.mark.parametrize("scale", ["pooled", "each"])
-@pytest.mark.parametrize(("p", "n_pcs"), [(8, None), (30, 8)])
-def test_the_level_is_kept_with_groups(scale, p, n_pcs):
-    """Of 200 draws .05 are 10, with a standard deviation of 3."""
-    assert null_rate(200, p=p, n_pcs=n_pcs, by_groups=True, scale=scale) <= 0.10
-
-
-@pytest.mark.slow
-@QUIET
-@pytest.mark.parametrize("scale", ["pooled", "each"])
-def test_the_level_is_kept_with_independent_rows(scale):
-    assert null_rate(200, p=10, scale=scale) <= 0.10
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"p": 8, "by_groups": True},
+        {"p": 30, "n_pcs": 8, "by_groups": True},
+        {"p": 8, "by_groups": True, "scale": "pooled"},
+        {"p": 10},
+    ],
+    ids=str,
+)
+def test_the_level_is_kept(options):
+    """Of 100 draws .05 are 5, with a standard deviation of 2.2."""
+    assert null_rate(100, **options) <= 0.12
 
 
 def test_a_pattern_stands_out_on_each_scale():

@@ -29,7 +29,9 @@ def transform(
     ] = None,
     without: Annotated[
         str | None,
-        typer.Option(help="Column that is no variable, such as the one that --groups of fit named."),
+        typer.Option(
+            help="Column that is no variable, such as the one that --groups of fit named."
+        ),
     ] = None,
     header: Header = None,
     scheduler: Scheduler = None,
