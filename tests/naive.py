@@ -181,6 +181,22 @@ def weights_one_after_another(flattening, squares, rank):
     return np.array(weights)
 
 
+def pooled_deviations(datasets):
+    """Standard deviations of all rows together, each about the mean of its dataset."""
+    total, n = 0.0, 0
+    for X in datasets:
+        for x in central(X):
+            total, n = total + x**2, n + 1
+    return np.sqrt(total / n)
+
+
+def rescaled(datasets, scale):
+    """Rows of every dataset about its mean, divided by deviations of all ("pooled") or of its own."""
+    if scale == "pooled":
+        return [central(X) / pooled_deviations(datasets) for X in datasets]
+    return [central(X) / pooled_deviations([X]) for X in datasets]
+
+
 def contrast_ratio(X, Y, b):
     return np.var(X @ b) / np.var(Y @ b)
 

@@ -17,7 +17,7 @@ from contrica.errors import (
     warn,
 )
 
-__all__ = ["numbered_groups", "read_labels"]
+__all__ = ["numbered_groups", "read_labels", "without_missing"]
 
 _LABEL_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _NO_LABEL = ("", "NA", "NaN", "nan")
@@ -132,6 +132,20 @@ def read_labels(path: str | Path, n_rows: int, row_names: np.ndarray | None = No
         _compare_row_names(path, [record[0].strip() for record in records], row_names)
     labels = np.array([record[-1].strip() for record in records])
     _warn_of_heading(path, labels)
+    return without_missing(labels)
+
+
+def without_missing(labels: np.ndarray) -> np.ndarray:
+    """Labels with empty text in place of what says that there is none, such as NA.
+
+    Parameters
+    ----------
+    labels : ndarray of str
+
+    Returns
+    -------
+    ndarray of str
+    """
     return np.where(np.isin(labels, _NO_LABEL), "", labels)
 
 

@@ -135,6 +135,7 @@ def _older(name: str, parameters: dict[str, Any], learnt: dict[str, Any]) -> dic
     if name not in (ContrastiveICA.__name__, ProportionalContrastiveICA.__name__):
         return {}
     found: dict[str, Any] = {"n_rows_sampled_": tuple(learnt.get("n_rows_sampled_", ()))}
+    found |= {key: learnt.get(key) for key in ("scale_", "background_spreads_")}
     ratio = learnt["contrast_ratio_"]
     unknown = np.full(ratio.shape, np.nan)
     if "ranked_by_" not in learnt:

@@ -43,6 +43,7 @@ OPTIONS = {
     "solver": "--solver",
     "cumulant": "--cumulant",
     "projection": "--projection",
+    "scale": "--scale",
     "methods": "--methods",
     "memory_limit": "--memory-limit",
     "device": "--device",

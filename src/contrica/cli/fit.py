@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from contrica.cli.cluster import connected
 from contrica.cli.console import print_line, progress
+from contrica.cli.grouping import NamedGroups
 from contrica.cli.options import (
     BackgroundFiles,
     BackgroundGroups,
@@ -24,17 +23,17 @@ from contrica.cli.options import (
     MemoryLimit,
     Overwrite,
     Pcs,
+    Scale,
     Scheduler,
     Seed,
     n_components_of,
     n_pcs_of,
 )
 from contrica.cli.printing import print_fit
-from contrica.cli.reading import Data, called_by_file, counts, read_all, several
+from contrica.cli.reading import called_by_file, counts, read_all, several
 from contrica.cli.writing import FILES, write_fit
 from contrica.errors import ParameterError
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
-from contrica.labels import read_labels
 from contrica.output import output_folder
 from contrica.rows.memory import memory_budget
 from contrica.solvers.deflation import DEFLATIONS
@@ -77,6 +76,7 @@ def fit(
         ),
     ] = "thin",
     cumulant: Estimate = "plugin",
+    scale: Scale = "none",
     projection: Annotated[
         str | None,
         typer.Option(
@@ -117,6 +117,7 @@ def fit(
         "deflation": deflation,
         "cumulant": cumulant,
         "projection": projection,
+        "scale": scale,
         "random_state": seed,
         "memory_limit": memory_limit,
         "device": device,
@@ -132,34 +133,17 @@ def fit(
         progress("reading"),
         connected(scheduler) as shared,
     ):
-        fore, backs = read_all(foreground, background, key, background_key, header, shared=shared)
+        named = NamedGroups.of(groups, background_groups, len(background))
+        fore, backs = read_all(
+            foreground, background, key, background_key, header, shared=shared, groups=named
+        )
         with called_by_file(foreground, background):
-            labels = _labels(groups, background_groups, fore, backs)
-            model.fit(fore.named, background=several(backs), **labels)
+            model.fit(fore.named, background=several(backs), **named.labels(fore, backs))
         logger.info("writing")
         notes = write_fit(folder, model, fore, backs)
     print_line(counts(fore, backs))
     print_fit(model, fore.names, *notes)
     print_line(f"written to {output}", wrap=False)
-
-
-def _labels(
-    groups: Path | None, background_groups: list[Path] | None, fore: Data, backs: Sequence[Data]
-) -> dict[str, Any]:
-    """Labels of groups from their files; of several backgrounds a list."""
-    files = background_groups or []
-    if files and len(files) != len(backs):
-        raise ParameterError(
-            "groups-length",
-            f"`background_groups` was given {len(files)} times for {len(backs)} backgrounds",
-            remedy="Give it once for each.",
-            parameter="background_groups",
-        )
-    found = [read_labels(path, len(data.values)) for path, data in zip(files, backs, strict=False)]
-    return {
-        "groups": None if groups is None else read_labels(groups, len(fore.values)),
-        "background_groups": found[0] if len(found) == 1 else (found or None),
-    }
 
 
 def _check_together(proportional: bool, background_scale: float | None, solver: str) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "Overwrite",
     "OverwriteFile",
     "Pcs",
+    "Scale",
     "Scheduler",
     "Seed",
     "n_components_of",
@@ -93,15 +94,27 @@ Estimate = Annotated[
     ),
 ]
 Groups = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        help="Text file with the group of each foreground row, such as its animal or donor, one a line. "
-        "What is said of chance then counts groups; one of both datasets is paired."
+        help="Which rows belong together, such as those of one animal or donor: a column of the "
+        "foreground (csv, tsv, parquet; of h5ad in obs), which is then no variable, or a text file "
+        "with the group of each row, one a line. What is said of chance then counts groups; one of "
+        "both datasets is paired."
     ),
 ]
 BackgroundGroups = Annotated[
-    list[Path] | None,
-    typer.Option(help="As --groups, of the background. Once for each, if there are several."),
+    list[str] | None,
+    typer.Option(
+        help="As --groups, of the background; by default the same column. Once for each, if there are "
+        "several."
+    ),
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        help="Divide variables by standard deviations: 'none', 'pooled' (of both datasets together, for "
+        "variables in different units) or 'each' (of each dataset by itself)."
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the random starts.")]
 

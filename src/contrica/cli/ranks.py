@@ -14,16 +14,20 @@ from rich.table import Table
 from contrica import plots
 from contrica.cli.cluster import connected
 from contrica.cli.console import out, print_line, progress
+from contrica.cli.grouping import NamedGroups
 from contrica.cli.options import (
     BackgroundFiles,
+    BackgroundGroups,
     BackgroundKeys,
     Estimate,
     Foreground,
+    Groups,
     Header,
     Key,
     MemoryLimit,
     OverwriteFile,
     Pcs,
+    Scale,
     Scheduler,
     Seed,
     n_pcs_of,
@@ -47,6 +51,9 @@ def ranks(
     background: BackgroundFiles,
     n_pcs: Pcs = "auto",
     cumulant: Estimate = "plugin",
+    scale: Scale = "none",
+    groups: Groups = None,
+    background_groups: BackgroundGroups = None,
     output: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Also draw eigenvalues and contrast ratios here."),
@@ -68,7 +75,8 @@ def ranks(
     flattened cumulants; joint counts the significant patterns of a joint fit, which can be searched
     for in up to 18 dimensions; subspace counts the directions whose contrast ratio stands out from a
     permutation null. By default fit takes joint or subspace, and so that fit is run here as well.
-    Several backgrounds are pooled for eigenvalues and contrast ratios.
+    Several backgrounds are pooled for eigenvalues and contrast ratios. With --groups whole groups are
+    permuted, and fit takes subspace.
     """
     if output is not None and output.suffix.lower() not in _FIGURES:
         raise ParameterError(
@@ -80,7 +88,10 @@ def ranks(
     memory_budget(memory_limit)  # files may take long to read
     figure_or_none = nullcontext() if output is None else output_file(output, overwrite=overwrite)
     with figure_or_none as figure, progress("reading"), connected(scheduler) as shared:
-        fore, backs = read_all(foreground, background, key, background_key, header, shared=shared)
+        named = NamedGroups.of(groups, background_groups, len(background))
+        fore, backs = read_all(
+            foreground, background, key, background_key, header, shared=shared, groups=named
+        )
         with called_by_file(foreground, background):
             report = report_ranks(
                 fore.named,
@@ -88,7 +99,9 @@ def ranks(
                 rng=generator(seed),
                 n_pcs=n_pcs_of(n_pcs),
                 cumulant=cumulant,
+                scale=scale,
                 memory_limit=memory_limit,
+                **named.labels(fore, backs),
             )
         if figure is not None:
             write_figure(plots.rank_report(report), figure)
@@ -155,7 +168,7 @@ def _contrast(contrast: ContrastScree) -> str:
     )
     return (
         f"{found} from the permutation null (p at most {LEVEL}, if both datasets had one distribution; "
-        f"95 % of {contrast.n_assignments - 1} permutations have no ratio above "
+        f"95 % of {contrast.n_assignments - 1} permutations of {contrast.unit} have no ratio above "
         f"{contrast.null_quantile:.4g}){near}"
     )
 

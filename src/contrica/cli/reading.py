@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from contrica.errors import ContricaError, DataError, ParameterError
+from contrica.cli.grouping import NamedGroups
+from contrica.errors import ContricaError, DataError, ParameterError, unmarked
 from contrica.rows import Rows, as_rows, open_dask, open_rows
 from contrica.validation import check_same_features
 
@@ -31,12 +32,15 @@ class Data:
         Names of the rows.
     shared : dask array or None
         The rows again, where the workers of a cluster read them.
+    labels : ndarray of str or None
+        The column that names the groups of rows, where one was asked for.
     """
 
     values: Any
     columns: np.ndarray | None
     row_names: Any
     shared: Any = None
+    labels: np.ndarray | None = None
 
     @property
     def n_features(self) -> int:
@@ -59,21 +63,29 @@ class Data:
 
     @property
     def named(self) -> Any:
-        """The values, with ``columns``, so that warnings can name variables."""
+        """The values, with ``columns`` and ``row_names``, so that warnings can name both."""
         if isinstance(self.values, Rows):
             return self.values
         array = self.values.view(_NamedArray)
-        array.columns = self.columns
+        array.columns, array.row_names = self.columns, self.row_names
         return array
 
 
 class _NamedArray(np.ndarray):
-    """An array that knows its columns."""
+    """An array that knows its columns and the names of its rows."""
 
     columns: np.ndarray | None = None
+    row_names: np.ndarray | None = None
 
 
-def read(path: str, key: str | None, header: bool | None = None, *, shared: bool = False) -> Data:
+def read(
+    path: str,
+    key: str | None,
+    header: bool | None = None,
+    *,
+    shared: bool = False,
+    column: str | None = None,
+) -> Data:
     """Open one dataset.
 
     Parameters
@@ -85,11 +97,21 @@ def read(path: str, key: str | None, header: bool | None = None, *, shared: bool
         Whether a text file names its columns; ``None`` looks.
     shared : bool
         Whether the workers of a cluster read the rows.
+    column : str or None
+        Which column names the groups of rows, and is no variable.
 
     Returns
     -------
     Data
     """
+    if shared and column is not None:
+        raise ParameterError(
+            "column-on-cluster",
+            f"`groups={unmarked(column)}` names a column",
+            "the workers of a cluster read variables only",
+            "Give a text file with the group of each row.",
+            "groups",
+        )
     if shared:
         opened = open_dask(path, key)
         array = opened.rows
@@ -98,11 +120,11 @@ def read(path: str, key: str | None, header: bool | None = None, *, shared: bool
         array = array.rechunk({1: -1})  # whole rows
         values = as_rows(array, path)
     else:
-        opened = open_rows(path, key, header=header)
+        opened = open_rows(path, key, header=header, column=column)
         array, values = None, as_rows(opened.rows, path)
     if isinstance(values, Rows):
         values.columns = opened.columns  # type: ignore[attr-defined]
-    return Data(values, opened.columns, opened.row_names, array)
+    return Data(values, opened.columns, opened.row_names, array, opened.labels)
 
 
 def read_all(
@@ -113,6 +135,7 @@ def read_all(
     header: bool | None,
     *,
     shared: bool = False,
+    groups: NamedGroups | None = None,
 ) -> tuple[Data, list[Data]]:
     """Open the foreground and every background, and compare each with it.
 
@@ -129,6 +152,8 @@ def read_all(
     header : bool or None
     shared : bool
         As for `read`.
+    groups : NamedGroups, optional
+        Which columns name groups of rows, and are no variables.
 
     Returns
     -------
@@ -145,10 +170,11 @@ def read_all(
             remedy="Give --background-key once, or once for each.",
             parameter="background_key",
         )
-    fore, backs = read(foreground, key, header, shared=shared), []
-    for path, own in zip(backgrounds, keys, strict=True):
+    taken = groups or NamedGroups.of(None, None, len(backgrounds))
+    fore, backs = read(foreground, key, header, shared=shared, column=taken.column(0)), []
+    for i, (path, own) in enumerate(zip(backgrounds, keys, strict=True), start=1):
         with _other_words("`key", "`background_key"):
-            back = read(path, own, header, shared=shared)
+            back = read(path, own, header, shared=shared, column=taken.column(i))
         if header is None and foreground != path:
             _check_first_lines(foreground, fore, path, back)
         check_same_features(

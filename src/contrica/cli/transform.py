@@ -27,6 +27,12 @@ def transform(
     key: Annotated[
         str | None, typer.Option(help="Array of an npz, h5 or zarr with several, as for fit.")
     ] = None,
+    without: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that is no variable, such as the one that --groups of fit named."
+        ),
+    ] = None,
     header: Header = None,
     scheduler: Scheduler = None,
     overwrite: OverwriteFile = False,
@@ -41,7 +47,7 @@ def transform(
         connected(scheduler) as shared,
     ):
         fitted = load(model)
-        rows = read(data, key, header, shared=shared)
+        rows = read(data, key, header, shared=shared, column=without)
         names = getattr(fitted, "feature_names_in_", None)
         check_same_features(
             *(names, rows.columns, fitted.n_features_in_, rows.n_features),

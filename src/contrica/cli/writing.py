@@ -75,7 +75,7 @@ def write_blocks(
 
 
 def write_patterns(path: Path, model: Any, names: Sequence[str]) -> None:
-    """Write the patterns of a fitted model, one in each column.
+    """Write the patterns of a fitted model, one in each column; of divided variables in two units.
 
     Parameters
     ----------
@@ -86,6 +86,10 @@ def write_patterns(path: Path, model: Any, names: Sequence[str]) -> None:
         Of the variables.
     """
     write_table(path, model.components_.T, pattern_names(model), names, "variable")
+    if getattr(model, "scale_", None) is not None:
+        original = path.with_name(f"{path.stem}_in_original_units{path.suffix}")
+        columns = model.original_components_.T
+        write_table(original, columns, pattern_names(model), names, "variable")
 
 
 def write_figure(figure: Any, path: Path) -> None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from contrica.errors import (
     DataError,
+    DelicateDataWarning,
     GroupsError,
     GroupWarning,
     IterationError,
@@ -22,6 +23,7 @@ from contrica.errors import (
 from contrica.estimators._background import Background, GroupLabels, group_labels
 from contrica.estimators._sums import (
     add_blocks,
+    check_scalable,
     check_summable,
     check_sums,
     from_sums,
@@ -29,17 +31,22 @@ from contrica.estimators._sums import (
 )
 from contrica.estimators._transformer import ContrastTransformer, documented, unchanged_on_error
 from contrica.moments.estimates import Cumulants, Storage
-from contrica.moments.projection import CUMULANTS, check_n_pcs
+from contrica.moments.projection import CUMULANTS, check_n_pcs, n_axes
 from contrica.moments.streaming import DataSums
 from contrica.moments.symmetric import fix_signs
 from contrica.moments.working import Workplace
+from contrica.rows.dataset import Dataset
 from contrica.rows.device import check_device
 from contrica.rows.groups import Groups
 from contrica.rows.memory import memory_budget
+from contrica.rows.repeats import hint_at_groups
+from contrica.rows.summary import ColumnSummary, column_summary
 from contrica.rows.threads import few_threads
+from contrica.rows.units import SCALES, deviations_of, divided_summary, scales_of, warn_of_units
 from contrica.solvers.group_shares import rank_by_groups
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.ratio import contrast_ratio, filters_of, source_ratio
+from contrica.solvers.rescaling import Rescaling
 from contrica.validation import (
     check_choice,
     check_count,
@@ -69,6 +76,7 @@ class BaseContrastive(ContrastTransformer):
     cumulant: str
     deflation: str
     projection: str | None
+    scale: str
     max_iter: int | None
     tol: float
     random_state: Any
@@ -137,6 +145,7 @@ class BaseContrastive(ContrastTransformer):
         check_choice("cumulant", self.cumulant, CUMULANTS)
         if self.projection is not None:
             check_choice("projection", self.projection, ("pattern", "filter"))
+        check_choice("scale", self.scale, SCALES)
         check_choice("dtype", self.dtype, ("float64", "float32"))
         if self.memory_limit is not None:
             memory_budget(self.memory_limit)
@@ -163,7 +172,8 @@ class BaseContrastive(ContrastTransformer):
         """One workplace for all of a fit, so that it has one memory budget."""
         estimate: Any = self.cumulant
         self._workplace = Workplace(
-            self.n_pcs, self.basis, estimate, self.memory_limit, self.device, self.dtype
+            *(self.n_pcs, self.basis, estimate, self.memory_limit, self.device, self.dtype),
+            own_means=self.scale == "each",
         )
         try:
             yield
@@ -186,6 +196,9 @@ class BaseContrastive(ContrastTransformer):
     def _read(self, X: Any, y: Any, background: Any, labels: GroupLabels | None = None) -> Problem:
         """The problem from rows that can be read again: one pass, one for PCA, one for cumulants."""
         datasets, workplace = self._open(X, y, background, labels), self._workplace
+        scales = self._learn_scales([part.summary for part in datasets])
+        for part, own in zip(datasets, scales or [], strict=scales is not None):
+            part.divide(own)
         n_features, n_rows = datasets[0].n_features, sum(map(len, datasets))
         self._check_budget(workplace.dimensions(n_features) or 0, n_rows)
         workplace.move(datasets)
@@ -198,7 +211,40 @@ class BaseContrastive(ContrastTransformer):
             storage=self._background_storage(dimensions, len(datasets)),
             n_groups=[self._n_row_groups(len(part), dimensions) for part in datasets],
         )
-        return self._problem(basis, *taken)
+        if labels is None and len(datasets) > 1:
+            _hint_at_groups(datasets, taken.rows)
+        rescaling = self._rescaling(basis, [part.summary for part in datasets], taken.cumulants)
+        return self._problem(basis, *taken, rescaling=rescaling)
+
+    def _learn_scales(self, summaries: Sequence[ColumnSummary]) -> list[np.ndarray] | None:
+        """What the variables of every dataset are divided by, from the pass that was made anyway."""
+        scales = scales_of(self.scale, summaries)
+        self.scale_ = None if scales is None else scales[0]
+        own = self.scale == "each" and len(summaries) > 1
+        self.background_spreads_ = np.array(scales[1:]) if own and scales is not None else None
+        return scales
+
+    def _rescaling(
+        self,
+        basis: np.ndarray | None,
+        summaries: Sequence[ColumnSummary],
+        cumulants: Sequence[Cumulants],
+    ) -> Rescaling | None:
+        """What divides permuted rows anew, from summaries after the first division."""
+        if self.scale == "none":
+            return None
+        energy = np.sum([part.energy for part in summaries], axis=0)
+        variances = energy / sum(part.n_rows for part in summaries)
+        return Rescaling.of(self.scale, basis, variances, cumulants)
+
+    def _check_summaries(
+        self, summaries: dict[str, ColumnSummary], names: np.ndarray | None
+    ) -> None:
+        super()._check_summaries(summaries, names)
+        if self.scale == "none":
+            width = next(iter(summaries.values())).mean.size
+            as_they_are = self.basis is None and n_axes(self.n_pcs, width) is None
+            warn_of_units(list(summaries.values()), names, few=as_they_are)
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         """How to store the fourth cumulants of backgrounds."""
@@ -215,6 +261,8 @@ class BaseContrastive(ContrastTransformer):
         rows: Sequence[np.ndarray],
         grouped: Sequence[Any],
         groups: Sequence[Groups | None] = (),
+        *,
+        rescaling: Rescaling | None = None,
     ) -> Problem:
         fore, *backs = cumulants
         self.basis_, self.n_pcs_, self.n_samples_ = basis, fore.n_features, fore.n_samples
@@ -223,7 +271,9 @@ class BaseContrastive(ContrastTransformer):
             still = int(np.sum(np.ptp(part, axis=0) == 0)) if basis is None else 0
             spectrum = np.linalg.eigvalsh(back.covariance)
             check_covariance_rank(spectrum, back.n_samples, still, "background")
-        return Problem(fore, tuple(backs), tuple(rows), tuple(grouped), tuple(groups))
+        return Problem(
+            *(fore, tuple(backs), tuple(rows), tuple(grouped), tuple(groups)), rescaling=rescaling
+        )
 
     # --- sums ---
 
@@ -240,6 +290,7 @@ class BaseContrastive(ContrastTransformer):
             )
         workplace = self._workplace
         check_summable(workplace)
+        check_scalable(self.scale, self.basis)
         given = {"X": X} | ({} if background is None else {"background": background})
         parts = sums_of(given, workplace, partial(self._check_width, contrasted=len(given) > 1))
         if "background" not in parts or parts["background"].n_samples == 0:
@@ -251,9 +302,16 @@ class BaseContrastive(ContrastTransformer):
         columns = next((part.columns for part in parts.values() if part.columns), None)
         names = None if columns is None else np.array(columns, dtype=object)
         self._remember(width, names)
-        self._check_summaries({name: part.summary() for name, part in parts.items()}, names)
-        summed = from_sums(list(parts.values()), workplace)
-        return self._problem(*summed, [None] * len(parts))
+        check_scalable(self.scale, parts["X"].basis)
+        summaries = {name: part.summary() for name, part in parts.items()}
+        self._check_summaries(summaries, names)
+        scales = self._learn_scales(list(summaries.values()))
+        summed = from_sums(list(parts.values()), workplace, scales)
+        found = list(summaries.values())
+        if scales is not None:
+            found = [divided_summary(*pair) for pair in zip(found, scales, strict=True)]
+        rescaling = self._rescaling(summed.basis, found, summed.cumulants)
+        return self._problem(*summed, [None] * len(parts), rescaling=rescaling)
 
     def partial_fit(self, X: Any = None, y: Any = None, *, background: Any = None) -> Self:
         """Add blocks of rows, each of which is read once; `fit_sums` then works the patterns out.
@@ -293,6 +351,7 @@ class BaseContrastive(ContrastTransformer):
         name = type(self).__name__
         with self._at_work():
             check_summable(self._workplace)
+            check_scalable(self.scale, self.basis)
             add_blocks(sums, (X, background), ("X", "background"), self._workplace, name)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
@@ -437,16 +496,45 @@ class BaseContrastive(ContrastTransformer):
     def _axes(self) -> np.ndarray:
         return self.components_ if self.projection_ == "pattern" else self.filters_
 
+    @property
+    def _projector(self) -> np.ndarray:
+        return self._axes if self.scale_ is None else self._axes / self.scale_
+
+    @property
+    def original_components_(self) -> np.ndarray:
+        """The patterns in the units of the variables: what one unit of a score adds to each of them."""
+        self._check_fitted()
+        return self.components_ if self.scale_ is None else self.components_ * self.scale_
+
+    def _check_scored(self, rows: Any) -> None:
+        in_memory = isinstance(rows, np.ndarray) or rows.is_in_memory
+        scale, others = self.scale_, self.background_spreads_
+        if scale is None or others is None or not in_memory or not len(rows):
+            return
+        found = deviations_of([column_summary(rows)])
+        alike = partial(np.allclose, found, rtol=1e-6, atol=0)
+        if any(map(alike, others)) and not alike(scale):
+            warn(
+                DelicateDataWarning(
+                    "background-scale",
+                    "the rows to score are a background's, and are divided by the foreground's standard "
+                    "deviations, where the fit divided them by their own (`scale=each`)",
+                    remedy="Compare scores of both datasets with `scale=pooled`.",
+                    parameter="scale",
+                )
+            )
+
     def inverse_transform(self, X: Any) -> np.ndarray:
         scores = self._checked_scores(X)
-        if self.projection_ == "filter":  # scores are sources, and patterns are how they appear
-            return self.mean_ + scores @ self.components_
-        return super().inverse_transform(X)
+        # where scores are sources, patterns are how they appear
+        by_source = self.projection_ == "filter"
+        rows = scores @ (self.components_ if by_source else np.linalg.pinv(self._axes).T)
+        return np.asarray(self.mean_ + (rows if self.scale_ is None else rows * self.scale_))
 
-    inverse_transform.__doc__ = """Rows with the given scores.
+    inverse_transform.__doc__ = """Rows with the given scores, in the units of the variables.
 
-        Where scores are sources, ``mean_ + scores · components_``; where they are products with the
-        patterns, the rows nearest to ``mean_`` that have them.
+        Where scores are sources, ``mean_ + scores · original_components_``; where they are products with
+        the patterns, the rows nearest to ``mean_`` that have them.
 
         Parameters
         ----------
@@ -457,6 +545,13 @@ class BaseContrastive(ContrastTransformer):
         -------
         ndarray of shape (n_samples, n_features)
         """
+
+
+def _hint_at_groups(datasets: Sequence[Dataset], rows: Sequence[np.ndarray]) -> None:
+    """Ask once whether rows belong together, of the first dataset that looks so."""
+    for part, own in zip(datasets, rows, strict=True):
+        if hint_at_groups(own, part.row_names, part.name):
+            return
 
 
 def _raise_groups_of_sums() -> None:

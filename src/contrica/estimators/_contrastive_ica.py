@@ -72,6 +72,14 @@ class ContrastiveICA(BaseContrastive):
         What `transform` multiplies by: the filters, so that scores are the sources, as of scikit-learn's
         FastICA; or the patterns, ``X · b`` as in the paper. ``None``: filters, and patterns with solver
         "paper" and without a background.
+    scale : {"none", "pooled", "each"}, default="none"
+        What variables are divided by before anything else: nothing; "pooled", their standard deviations
+        over all datasets together, each about its own mean, for variables in different units; or "each",
+        every dataset's own, after its own mean is subtracted, so that only correlations and shapes can
+        differ. Constant variables are divided by 1. `transform` divides any rows by ``scale_``; with
+        "each" those are the foreground's, and a background's rows, for which a warning is given where
+        they are known, are not on the scale that they were fitted on. Permutations divide anew
+        (`contrica.solvers.rescaling`). A ``basis`` is one of the divided variables.
     max_iter : int or None, default=None
         Maximum number of iterations: of one round of the subspace power method, of a joint fit, or of the
         rotation in a contrast subspace. ``None``: 200, 300 and 500.
@@ -124,6 +132,14 @@ class ContrastiveICA(BaseContrastive):
         ``components_`` as columns. (FastICA's ``components_`` are filters; here they are patterns.)
     projection_ : {"filter", "pattern"}
         What `transform` multiplies by.
+    scale_ : ndarray of shape (n_features,) or None
+        What `transform` divides variables by; ``components_``, ``filters_`` and ``basis_`` are of the
+        divided ones. ``None`` with ``scale="none"``.
+    background_spreads_ : ndarray of shape (n_backgrounds, n_features) or None
+        With ``scale="each"``: what every background was divided by.
+    original_components_ : ndarray of shape (n_components, n_features)
+        ``components_ · scale_``: the patterns in the units of the variables. One unit of a score adds so
+        much to each.
     groups_ : ndarray of str, shape (n_groups,), or None
         Names of the foreground's groups; ``None`` where rows are independent.
     group_share_ : ndarray of shape (n_components, n_groups) or None
@@ -209,6 +225,7 @@ class ContrastiveICA(BaseContrastive):
         deflation: str = "thin",
         cumulant: str = "plugin",
         projection: str | None = None,
+        scale: str = "none",
         max_iter: int | None = None,
         tol: float = 1e-8,
         random_state: Any = None,
@@ -225,6 +242,7 @@ class ContrastiveICA(BaseContrastive):
         self.deflation = deflation
         self.cumulant = cumulant
         self.projection = projection
+        self.scale = scale
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state

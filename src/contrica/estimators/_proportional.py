@@ -44,6 +44,8 @@ class ProportionalContrastiveICA(BaseContrastive):
         As in `ContrastiveICA`.
     projection : {"filter", "pattern"} or None, default=None
         What `transform` multiplies by; ``None``: the patterns, as in the paper.
+    scale : {"none", "pooled", "each"}, default="none"
+        What variables are divided by, as in `ContrastiveICA`.
     max_iter, tol
         Of the subspace power method, as in `ContrastiveICA`.
     random_state : int, Generator, RandomState or None, default=None
@@ -59,7 +61,7 @@ class ProportionalContrastiveICA(BaseContrastive):
         Each background pattern's own estimate of γ; NaN where its weights differ in sign. Empty
         where γ was given.
     components_, filters_, contrast_ratio_, source_ratio_, ranked_by_, foreground_weights_, scree_, \
-    projection_, groups_, group_share_, robust_ratio_
+    projection_, scale_, background_spreads_, original_components_, groups_, group_share_, robust_ratio_
         The foreground patterns, as in `ContrastiveICA`.
     background_components_, background_weights_, shared_weights_ : ndarray
         The background patterns, as in `ContrastiveICA`; empty, and ``n_background_`` 0, where γ was
@@ -104,6 +106,7 @@ class ProportionalContrastiveICA(BaseContrastive):
         deflation: str = "thin",
         cumulant: str = "plugin",
         projection: str | None = None,
+        scale: str = "none",
         max_iter: int | None = None,
         tol: float = 1e-8,
         random_state: Any = None,
@@ -120,6 +123,7 @@ class ProportionalContrastiveICA(BaseContrastive):
         self.deflation = deflation
         self.cumulant = cumulant
         self.projection = projection
+        self.scale = scale
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state

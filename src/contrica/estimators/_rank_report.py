@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from contrica.errors import DataError
+from contrica.estimators._background import GroupLabels, group_labels
 from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.moments.estimates import Storage
 from contrica.rows.threads import few_threads
@@ -21,10 +22,12 @@ class _Counted(ContrastiveICA):
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         return "auto"
 
-    def report(self, X: Any, background: Any, rng: np.random.Generator) -> RankReport:
+    def report(
+        self, X: Any, background: Any, labels: GroupLabels | None, rng: np.random.Generator
+    ) -> RankReport:
         self._check_parameters()
         with self._at_work():
-            problem = self._read(X, None, background)
+            problem = self._read(X, None, background, labels)
         with few_threads(problem.n_features):
             return RankReport.of(problem, self._request, rng=rng)
 
@@ -36,7 +39,10 @@ def report_ranks(
     rng: np.random.Generator,
     n_pcs: int | str | None = "auto",
     cumulant: str = "plugin",
+    scale: str = "none",
     memory_limit: Any = None,
+    groups: Any = None,
+    background_groups: Any = None,
 ) -> RankReport:
     """The ranks r and ℓ by eigenvalues, significance and contrast ratio, and which of them a fit uses.
 
@@ -49,8 +55,10 @@ def report_ranks(
     background : array-like of shape (n_background_samples, n_features), list of such, or Background
     rng : numpy.random.Generator
         Source of the random starts.
-    n_pcs, cumulant, memory_limit
+    n_pcs, cumulant, scale, memory_limit
         As of `contrica.ContrastiveICA`.
+    groups, background_groups : array-like of shape (n_rows,), lists of such for several backgrounds
+        As of its ``fit``: which rows belong together. Nothing is then counted by significance.
 
     Returns
     -------
@@ -75,5 +83,6 @@ def report_ranks(
             "Pass the rows of one.",
             "background",
         )
-    model = _Counted(n_pcs=n_pcs, cumulant=cumulant, memory_limit=memory_limit)
-    return model.report(X, background, rng)
+    labels = group_labels(background, groups, background_groups)
+    model = _Counted(n_pcs=n_pcs, cumulant=cumulant, scale=scale, memory_limit=memory_limit)
+    return model.report(X, background, labels, rng)

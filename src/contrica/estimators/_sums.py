@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrica.errors import DataError, FeaturesError, ParameterError
-from contrica.moments.estimates import Cumulants
+from contrica.moments.estimates import Cumulants, centred_cumulants
 from contrica.moments.projection import basis_of_cumulants
 from contrica.moments.streaming import CheckedRows, DataSums, same_basis
 from contrica.moments.working import Workplace
@@ -21,6 +21,7 @@ __all__ = [
     "SummedRows",
     "add_blocks",
     "check_basis",
+    "check_scalable",
     "check_summable",
     "check_sums",
     "from_sums",
@@ -233,7 +234,27 @@ def check_sums(parts: dict[str, DataSums]) -> None:
             sums.check_beside(first, name, whose)
 
 
-def from_sums(sums: Sequence[DataSums], workplace: Workplace) -> SummedRows:
+def check_scalable(scale: str, basis: Any) -> None:
+    """Refuse to divide variables of sums that were taken in a basis, in which there are no variables.
+
+    Parameters
+    ----------
+    scale : str
+    basis : array-like or None
+    """
+    if scale != "none" and basis is not None:
+        raise ParameterError(
+            "scale-of-sums",
+            f"`scale={scale}` was given with sums in a `basis`",
+            "what is summed in a basis cannot be divided variable by variable",
+            "Divide the rows before they are summed, or fit rows that can be read again.",
+            "scale",
+        )
+
+
+def from_sums(
+    sums: Sequence[DataSums], workplace: Workplace, scales: Sequence[np.ndarray] | None = None
+) -> SummedRows:
     """Cumulants and sampled rows, in the axes of the sums or in common principal ones.
 
     Parameters
@@ -241,6 +262,8 @@ def from_sums(sums: Sequence[DataSums], workplace: Workplace) -> SummedRows:
     sums : sequence of DataSums
         Of every dataset, foreground first.
     workplace : Workplace
+    scales : sequence of ndarray of shape (p,), optional
+        What to divide the variables of each by; of sums without a basis.
 
     Returns
     -------
@@ -249,6 +272,12 @@ def from_sums(sums: Sequence[DataSums], workplace: Workplace) -> SummedRows:
     estimate: Any = workplace.cumulant
     found = [part.cumulants(estimate) for part in sums]
     rows = [part.rows() for part in sums]
+    if scales is not None:
+        rows = [part / own for part, own in zip(rows, scales, strict=True)]
+        found = [part.projected(np.diag(1 / own)) for part, own in zip(found, scales, strict=True)]
+    if workplace.own_means:
+        rows = [part - data.mean for part, data in zip(rows, found, strict=True)]
+        found = [centred_cumulants(data) for data in found]
     basis = sums[0].basis
     if basis is not None:
         workplace.check_axes(basis)

@@ -263,6 +263,14 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """What `transform` multiplies by, as rows."""
         return self.components_
 
+    @property
+    def _projector(self) -> np.ndarray:
+        """What `transform` multiplies rows by as they come, as rows: the axes in the variables' units."""
+        return self._axes
+
+    def _check_scored(self, rows: Any) -> None:
+        """Warn of rows that are not what the model takes them for."""
+
     def transform(self, X: Any) -> np.ndarray:
         """Scores of the rows of ``X``: ``(X − mean_) @ components_.T``, or with the method's own axes.
 
@@ -280,13 +288,15 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         rows = as_rows(X, "X")
         if not isinstance(rows, Rows):
             rows = validate_data(self, rows, dtype=np.float64, reset=False)
-            return (rows - self.mean_) @ self._axes.T
+            self._check_scored(rows)
+            return (rows - self.mean_) @ self._projector.T
         are_read = rows.is_counted
         self._check_features(X, rows, are_read=are_read)
-        offset = self.mean_ @ self._axes.T
+        self._check_scored(rows)
+        offset = self.mean_ @ self._projector.T
         if is_tensor(X):
-            return tensor_times(X, self._axes.T, offset)
-        scores = rows_times(rows, self._axes.T) - offset
+            return tensor_times(X, self._projector.T, offset)
+        scores = rows_times(rows, self._projector.T) - offset
         if not are_read:  # later blocks may have had names
             self._check_features(X, rows, are_read=True)
         check_scores(scores)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,15 @@ from contrica.moments.operators import Congruence, PackedTensor, TensorOperator
 from contrica.moments.third import SymmetricThird, ThirdCongruence, ThirdTensor
 from contrica.validation import check_choice, check_n_rows
 
-__all__ = ["Cumulants", "Estimate", "Storage", "factors", "pooled", "third_factor"]
+__all__ = [
+    "Cumulants",
+    "Estimate",
+    "Storage",
+    "centred_cumulants",
+    "factors",
+    "pooled",
+    "third_factor",
+]
 
 Estimate = Literal["plugin", "unbiased"]
 
@@ -56,6 +64,20 @@ class Cumulants:
             self.n_samples,
             None if self.third is None else third_inside(self.third, axes),
         )
+
+
+def centred_cumulants(data: Cumulants) -> Cumulants:
+    """Cumulants of the same rows about their mean, which is then zero.
+
+    Parameters
+    ----------
+    data : Cumulants
+
+    Returns
+    -------
+    Cumulants
+    """
+    return replace(data, mean=np.zeros_like(data.mean))
 
 
 def third_inside(third: SymmetricThird, axes: np.ndarray) -> ThirdTensor:

@@ -107,6 +107,8 @@ def axes_of(
     summaries: Sequence[ColumnSummary],
     n_pcs: int | str | None,
     budget: int,
+    *,
+    own_means: bool = False,
 ) -> np.ndarray | None:
     """`common_basis` of rows that were read once already.
 
@@ -118,6 +120,8 @@ def axes_of(
     n_pcs : int, "auto" or None
     budget : int
         Bytes.
+    own_means : bool
+        Whether each dataset is centred about its own mean, and not about that of the stack.
 
     Returns
     -------
@@ -128,11 +132,13 @@ def axes_of(
         return None
     stacked = Summary()
     for part in summaries:
-        stacked.add(part)
+        stacked.add(part._replace(mean=np.zeros_like(part.mean)) if own_means else part)
     whole = stacked.summary()
+    means = [part.mean if own_means else whole.mean for part in summaries]
+    centred = list(zip(datasets, means, strict=True))
     if n_pcs is None:
-        return _span(datasets, whole, budget)
-    return _kept_axes(n_pcs, *_leading_axes(datasets, whole, count, budget))
+        return _span(centred, whole, budget)
+    return _kept_axes(n_pcs, *_leading_axes(centred, whole, count, budget))
 
 
 def n_axes(n_pcs: int | str | None, n_features: int) -> int | None:
@@ -451,9 +457,13 @@ def whitening(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarr
     return vectors[:, varies] / scale, vectors[:, varies] * scale
 
 
-def _scatter(datasets: Sequence[np.ndarray | Rows], mean: np.ndarray) -> np.ndarray:
+# Rows of a dataset, and the point about which they are taken.
+_Centred = tuple[np.ndarray | Rows, np.ndarray]
+
+
+def _scatter(datasets: Sequence[_Centred]) -> np.ndarray:
     """``Σ (x − μ)(x − μ)ᵀ`` over the rows of all datasets."""
-    first, *others = (accumulate(X, partial(Scatter, mean)) for X in datasets)
+    first, *others = (accumulate(X, partial(Scatter, mean)) for X, mean in datasets)
     for other in others:
         first.merge(other)
     total: np.ndarray = first.matrix()
@@ -461,30 +471,29 @@ def _scatter(datasets: Sequence[np.ndarray | Rows], mean: np.ndarray) -> np.ndar
 
 
 def _leading_axes(
-    datasets: Sequence[np.ndarray | Rows], whole: ColumnSummary, count: int, budget: int
+    datasets: Sequence[_Centred], whole: ColumnSummary, count: int, budget: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Largest eigenvalues of the stacked scatter matrix, their axes as columns, and its trace."""
-    mean, trace = whole.mean, float(np.sum(whole.energy))
-    p = mean.size
-    rows = sum(len(X) for X in datasets)
-    if _by_scatter(datasets, budget):
+    p, trace = whole.mean.size, float(np.sum(whole.energy))
+    rows = whole.n_rows
+    if _by_scatter([X for X, _ in datasets], budget):
         values, axes = eigh(
-            _scatter(datasets, mean),
+            _scatter(datasets),
             subset_by_index=[max(p - count, 0), p - 1],
             overwrite_a=True,
             check_finite=False,
         )
         return np.maximum(values[::-1], 0.0), axes[:, ::-1], trace
-    sparse = any(isinstance(X, Rows) and X.sparse for X in datasets)
+    sparse = any(isinstance(X, Rows) and X.sparse for X, _ in datasets)
     few = rows < p and not sparse and 4 * 8 * rows * p <= budget
     if few or count >= min(p, rows) - 1:
         # the right singular vectors of the rows themselves
-        centred = np.vstack([in_memory(X) - mean for X in datasets])
+        centred = np.vstack([in_memory(X) - mean for X, mean in datasets])
         _, singular, right = np.linalg.svd(centred, full_matrices=count > rows)
         values = np.zeros(count)
         values[: min(count, rows)] = singular[:count] ** 2
         return values, right[:count].T, trace
-    return *_lanczos_axes(datasets, mean, count), trace
+    return *_lanczos_axes(datasets, count), trace
 
 
 def _by_scatter(datasets: Sequence[np.ndarray | Rows], budget: int) -> bool:
@@ -501,19 +510,17 @@ def _by_scatter(datasets: Sequence[np.ndarray | Rows], budget: int) -> bool:
     return p <= sum(len(X) for X in datasets) or any(isinstance(X, Rows) for X in datasets)
 
 
-def _lanczos_axes(
-    datasets: Sequence[np.ndarray | Rows], mean: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _lanczos_axes(datasets: Sequence[_Centred], count: int) -> tuple[np.ndarray, np.ndarray]:
     """As `_leading_axes`, from products with the rows."""
-    p = mean.size
+    p = datasets[0][1].size
     start = np.full(p, p**-0.5)  # the same for every fit
-    sparse = all(isinstance(X, Rows) and X.sparse and X.is_in_memory for X in datasets)
+    sparse = all(isinstance(X, Rows) and X.sparse and X.is_in_memory for X, _ in datasets)
     # one team for all products; where rows are dense, BLAS has threads of its own
     with team() if sparse else nullcontext(None) as threads:
 
         def scatter_times(vector: np.ndarray) -> np.ndarray:
             column = vector.reshape(-1, 1)
-            return np.ravel(sum(gram_times(X, column, mean, threads) for X in datasets))
+            return np.ravel(sum(gram_times(X, column, mean, threads) for X, mean in datasets))
 
         operator = LinearOperator((p, p), matvec=scatter_times, dtype=np.float64)
         values, axes = eigsh(operator, count, which="LA", v0=start)
@@ -521,12 +528,10 @@ def _lanczos_axes(
     return np.maximum(values[order], 0.0), axes[:, order]
 
 
-def _span(
-    datasets: Sequence[np.ndarray | Rows], whole: ColumnSummary, budget: int
-) -> np.ndarray | None:
+def _span(datasets: Sequence[_Centred], whole: ColumnSummary, budget: int) -> np.ndarray | None:
     """Axes of the space in which the rows vary, where that is smaller than the space of all variables."""
-    p, rows = datasets[0].shape[1], sum(len(X) for X in datasets)
-    if rows > p and not _by_scatter(datasets, budget):
+    p, rows = whole.mean.size, whole.n_rows
+    if rows > p and not _by_scatter([X for X, _ in datasets], budget):
         return None
     values, axes, _ = _leading_axes(datasets, whole, min(p, rows), budget)
     rank = int(np.sum(values > p * np.finfo(float).eps * values[0]))

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from contrica.errors import ParameterError
-from contrica.moments.estimates import Cumulants, Estimate, Storage
+from contrica.moments.estimates import Cumulants, Estimate, Storage, centred_cumulants
 from contrica.moments.fourth import cumulants
 from contrica.moments.grouped import group_bytes
 from contrica.moments.packed import PointMoments
@@ -66,6 +66,15 @@ class Working(NamedTuple):
     grouped: list[list[PointMoments] | None]
     groups: list[Groups | None]
 
+    def about(self, own_means: bool) -> Working:
+        """The same with every dataset about its own mean, where that is asked for."""
+        if not own_means:
+            return self
+        return self._replace(
+            cumulants=[centred_cumulants(part) for part in self.cumulants],
+            rows=[rows - part.mean for rows, part in zip(self.rows, self.cumulants, strict=True)],
+        )
+
 
 @dataclass(frozen=True)
 class Workplace:
@@ -75,6 +84,9 @@ class Workplace:
     ----------
     n_pcs, basis, cumulant, memory_limit, device, dtype
         As of `contrica.ContrastiveICA`.
+    own_means : bool
+        Whether every dataset is taken about its own mean, as where each has units of its own; its mean is
+        then zero.
     """
 
     n_pcs: int | str | None
@@ -83,6 +95,7 @@ class Workplace:
     memory_limit: Any
     device: str | None
     dtype: str
+    own_means: bool = False
 
     @cached_property
     def budget(self) -> int:
@@ -219,6 +232,7 @@ class Workplace:
             [part.summary for part in datasets],
             self.n_pcs,
             self.budget,
+            own_means=self.own_means,
         )
 
     def take(
@@ -252,12 +266,12 @@ class Workplace:
         origin = mean if basis is None else mean @ basis
         kept = self._max_in_memory(k)
         if sum(n_rows) <= kept or self.cumulant == "robust":
-            return self._in_memory(datasets, basis, origin, storages)
+            return self._in_memory(datasets, basis, origin, storages).about(self.own_means)
         shares = [max(kept * n // sum(n_rows), 2) for n in n_rows]
         logger.info("sampling %s rows", " and ".join(map(str, shares)))
         return self._sampled(
             datasets, basis, origin, storages, shares, self._max_groups(k, n_groups)
-        )
+        ).about(self.own_means)
 
     def _max_groups(self, k: int, n_groups: Sequence[int]) -> Sequence[int]:
         """As many groups as asked for, or none where their moments do not fit the memory."""

@@ -9,9 +9,12 @@ import numpy as np
 from sklearn.utils import check_array
 
 from contrica.rows.containers import as_rows
+from contrica.rows.device import package_of
 from contrica.rows.groups import Groups, as_groups
 from contrica.rows.protocol import Rows, width_of
+from contrica.rows.scaled import divided_rows
 from contrica.rows.summary import ColumnSummary, summed_columns
+from contrica.rows.units import divided_summary
 from contrica.validation import (
     check_dataset,
     check_finite,
@@ -20,7 +23,7 @@ from contrica.validation import (
     check_same_features,
 )
 
-__all__ = ["Dataset", "check_same_variables", "names_of", "read_datasets"]
+__all__ = ["Dataset", "check_same_variables", "names_of", "read_datasets", "row_names_of"]
 
 
 class Dataset:
@@ -45,6 +48,8 @@ class Dataset:
         Mean, range and sum of squares of every variable; after `read`.
     groups : Groups or None
         Which rows belong together, where that was given (`group`).
+    row_names : ndarray of str or None
+        Where the container has them in memory, as a data frame's index.
 
     Examples
     --------
@@ -58,6 +63,7 @@ class Dataset:
 
     def __init__(self, data: Any, name: str) -> None:
         self.name = name
+        self.row_names = row_names_of(data)
         rows = as_rows(data, name)
         names = names_of(data)
         self.names = names_of(rows) if names is None else names
@@ -124,6 +130,16 @@ class Dataset:
         if labels is not None:
             self.groups = as_groups(labels, len(self), name, self.name)
 
+    def divide(self, scale: np.ndarray) -> None:
+        """Divide every variable by a number, rows as they are read; after `read`.
+
+        Parameters
+        ----------
+        scale : ndarray of shape (p,)
+        """
+        self.rows = divided_rows(self.rows, scale)
+        self.summary = divided_summary(self.summary, scale)
+
 
 def read_datasets(datasets: Sequence[Dataset]) -> None:
     """Pass over the rows of all datasets, and compare the names that were found on the way.
@@ -173,3 +189,22 @@ def names_of(data: Any) -> np.ndarray | None:
     """
     columns = getattr(data, "columns", None)
     return None if columns is None or len(columns) == 0 else np.asarray(columns, dtype=object)
+
+
+def row_names_of(data: Any) -> np.ndarray | None:
+    """Names of rows that a container has in memory: a data frame's index of text, or ``row_names``.
+
+    Parameters
+    ----------
+    data : object
+
+    Returns
+    -------
+    ndarray of str or None
+    """
+    names = getattr(data, "row_names", None)
+    if package_of(data) == "pandas":  # that of dask is not in memory
+        names = np.asarray(getattr(data, "index", None))
+    if not isinstance(names, np.ndarray) or names.ndim != 1 or names.dtype.kind not in "OU":
+        return None
+    return names.astype(str)

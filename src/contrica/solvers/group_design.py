@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from contrica.rows.groups import Groups
+from contrica.solvers.rescaling import Rescaling
 from contrica.solvers.split import Split, Splits
 
 __all__ = ["GroupDesign", "GroupShares", "GroupSums", "split"]
@@ -122,7 +123,9 @@ class GroupDesign:
         """Which groups are the foreground's."""
         return np.arange(len(self.groups.names)) < self.n_fore
 
-    def splits(self, n_permutations: int, rng: np.random.Generator) -> Splits:
+    def splits(
+        self, n_permutations: int, rng: np.random.Generator, rescaling: Rescaling | None = None
+    ) -> Splits:
         """The observed split, and those of other assignments.
 
         Parameters
@@ -130,6 +133,8 @@ class GroupDesign:
         n_permutations : int
             To make, where not all are made.
         rng : numpy.random.Generator
+        rescaling : Rescaling, optional
+            As of `Splits`.
 
         Returns
         -------
@@ -137,7 +142,11 @@ class GroupDesign:
         """
         masks = self.assignments(n_permutations, rng)
         p = self.groups.sums.shape[1]
-        return Splits(lambda: (split(self.groups, mask) for mask in masks), len(masks), p)
+
+        def make() -> Iterator[Split]:
+            return (split(self.groups, mask) for mask in masks)
+
+        return Splits(make, len(masks), p, rescaling)
 
     def assignments(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Assignments, the observed one first: all of them, if these are no more than asked for.

@@ -9,6 +9,7 @@ from scipy.linalg.lapack import dpotrf, dsygvx
 
 from contrica.solvers.contrast_directions import contrast_axes, rounding_of
 from contrica.solvers.group_design import GroupDesign
+from contrica.solvers.rescaling import Rescaling
 from contrica.solvers.row_design import RowDesign
 from contrica.solvers.split import Split, Splits
 from contrica.validation import check_count, check_n_rows
@@ -99,6 +100,7 @@ def count_directions(
     rng: np.random.Generator,
     n_permutations: int = N_PERMUTATIONS,
     level: float = LEVEL,
+    rescaling: Rescaling | None = None,
 ) -> ContrastScree:
     """How many contrast directions stand out when rows or groups are assigned to the datasets anew.
 
@@ -120,6 +122,8 @@ def count_directions(
         Assignments to make besides the observed one; fewer rows are permuted fewer times where many
         variables make each one expensive.
     level : float
+    rescaling : Rescaling, optional
+        Where variables were divided by standard deviations: every assignment divides anew.
 
     Returns
     -------
@@ -128,7 +132,7 @@ def count_directions(
     check_count("n_permutations", n_permutations, minimum=2)
     if isinstance(design, RowDesign):
         check_n_rows(design.n_fewer, 2, "a contrast subspace")
-    splits = design.splits(n_permutations, rng)
+    splits = design.splits(n_permutations, rng, rescaling)
     observed = next(iter(splits))
     ratios, axes = contrast_axes(observed.fore, observed.back, floor=observed.floor)
     if observed.back.trace() <= rounding_of(observed.fore):

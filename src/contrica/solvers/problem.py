@@ -15,6 +15,7 @@ from contrica.rows.groups import Groups
 from contrica.solvers.group_design import GroupDesign, GroupShares, GroupSums
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.ranks import Ranks, Scree, check_room
+from contrica.solvers.rescaling import Rescaling
 from contrica.solvers.selection import RankChoice
 from contrica.solvers.weights import RowGroups
 from contrica.validation import check_rank
@@ -39,6 +40,9 @@ class Problem:
     groups : tuple of Groups or None
         To which animal, donor or photograph every one of the ``rows`` belongs; empty where rows are
         independent.
+    rescaling : Rescaling or None
+        How variables are divided by standard deviations anew where rows are permuted; ``None`` where they
+        were not divided.
     """
 
     fore: Cumulants
@@ -46,6 +50,7 @@ class Problem:
     rows: tuple[np.ndarray, ...]
     grouped: tuple[list[PointMoments] | None, ...]
     groups: tuple[Groups | None, ...] = ()
+    rescaling: Rescaling | None = None
 
     @property
     def is_grouped(self) -> bool:

@@ -43,7 +43,8 @@ class RankReport(NamedTuple):
         What they suggest; solver "paper" uses it.
     significant : RankChoice or None
         Ranks by which patterns of a joint fit are significant; solver "joint" uses them. ``None`` where a
-        joint fit cannot be searched for: too many dimensions, or a fourth cumulant that is zero.
+        joint fit cannot be searched for: too many dimensions, or a fourth cumulant that is zero; and
+        where rows come in groups.
     contrast : ContrastScree
         Contrast ratios of all directions, and how many stand out from a permutation null; solver
         "subspace" uses it.
@@ -118,7 +119,7 @@ def _by_significance(
     """As the fit counted, or, where it did not try because of few rows, as "joint" would."""
     if fit.separation.rank_choice is not None:
         return fit.separation.rank_choice
-    if not searchable(problem.n_features, n_datasets=len(problem.datasets)):
+    if problem.is_grouped or not searchable(problem.n_features, n_datasets=len(problem.datasets)):
         return None
     if min(part.fourth.squared_norm() for part in problem.datasets) == 0:
         return None

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrica.rows.protocol import block_rows
+from contrica.solvers.rescaling import Rescaling
 from contrica.solvers.split import Split, Splits
 
 __all__ = ["RowDesign"]
@@ -81,12 +82,13 @@ class RowDesign:
             products += some.T @ some
         return _Sums(total, products)
 
-    def n_permutations(self, wanted: int) -> int:
+    def n_permutations(self, wanted: int, rescaling: Rescaling | None = None) -> int:
         """Permutations to make: as many as wanted, fewer where many variables make each expensive.
 
         Parameters
         ----------
         wanted : int
+        rescaling : Rescaling, optional
 
         Returns
         -------
@@ -94,11 +96,13 @@ class RowDesign:
         """
         p = self.shape[1]
         # of a permutation: products of the rows that move, eigenvalues
-        price = self.n_fewer * p**2 + 20 * p**3
+        price = self.n_fewer * p**2 + 20 * p**3 + (0 if rescaling is None else rescaling.price)
         at_least = min(MIN_PERMUTATIONS, wanted)
         return int(np.clip(PERMUTATION_BUDGET // price, at_least, wanted))
 
-    def splits(self, n_permutations: int, rng: np.random.Generator) -> Splits:
+    def splits(
+        self, n_permutations: int, rng: np.random.Generator, rescaling: Rescaling | None = None
+    ) -> Splits:
         """The observed split, and those of permuted rows.
 
         Parameters
@@ -106,12 +110,14 @@ class RowDesign:
         n_permutations : int
         rng : numpy.random.Generator
             Permutes the rows.
+        rescaling : Rescaling, optional
+            As of `Splits`.
 
         Returns
         -------
         Splits
         """
-        n_permutations = self.n_permutations(n_permutations)
+        n_permutations = self.n_permutations(n_permutations, rescaling)
         seed = int(rng.integers(2**63))  # the same permutations whenever they are asked for
         total, p = self.shape
         parts = [self.sums(np.arange(self.n)), self.sums(np.arange(self.n, total))]
@@ -130,7 +136,7 @@ class RowDesign:
             else:
                 yield from batches.splits(n_permutations, whole, drawn)
 
-        return Splits(make, n_permutations + 1, p)
+        return Splits(make, n_permutations + 1, p, rescaling)
 
     def _of_rows(self, count: int, whole: _Sums, rng: np.random.Generator) -> Iterator[Split]:
         """Splits of rows that are permuted one by one: the fewer are drawn, of each stratum its own."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contrica.solvers.contrast_directions import rounding_of
+from contrica.solvers.rescaling import Rescaling
 
 __all__ = ["Split", "Splits", "group_floor"]
 
@@ -45,8 +46,8 @@ class Split(NamedTuple):
     Attributes
     ----------
     fore, back : ndarray of shape (p, p)
-    n_back : float
-        Rows of the background.
+    n_fore, n_back : float
+        Rows of each.
     between : ndarray of shape (p, p) or None
         Scatter of the means of the background's groups, where rows come in groups.
     n_groups : int
@@ -55,6 +56,7 @@ class Split(NamedTuple):
 
     fore: np.ndarray
     back: np.ndarray
+    n_fore: float
     n_back: float
     between: np.ndarray | None = None
     n_groups: int = 0
@@ -89,7 +91,7 @@ class Split(NamedTuple):
         outer = centres[:, :, None] * centres[:, None, :]
         fore, back = products / counts[:, None, None] - outer
         between = None if means is None else means - counts[1] * outer[1]
-        return cls(fore, back, float(counts[1]), between, n_groups)
+        return cls(fore, back, float(counts[0]), float(counts[1]), between, n_groups)
 
     @property
     def floor(self) -> float:
@@ -114,6 +116,23 @@ class Split(NamedTuple):
             return back / self.n_back
         between = float(np.vdot(self.between, projector))
         return group_floor(self.n_back, self.n_groups, back * self.n_back, between)
+
+    def rescaled(self, rescaling: Rescaling) -> Split:
+        """The same with variables divided by the standard deviations of this split.
+
+        Parameters
+        ----------
+        rescaling : Rescaling
+
+        Returns
+        -------
+        Split
+        """
+        one, other = rescaling.maps(self.fore, self.back, self.n_fore, self.n_back)
+        between = None if self.between is None else other @ self.between @ other
+        return self._replace(
+            fore=one @ self.fore @ one, back=other @ self.back @ other, between=between
+        )
 
     def inside(self, axes: np.ndarray) -> Split:
         """The same along some orthonormal axes; ρ is then that of what they leave.
@@ -142,9 +161,23 @@ class Splits:
     count : int
         How many there are, the observed one among them.
     n_features : int
+    rescaling : Rescaling, optional
+        Where variables were divided by standard deviations: every split divides anew.
     """
 
-    def __init__(self, make: Callable[[], Iterator[Split]], count: int, n_features: int) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Iterator[Split]],
+        count: int,
+        n_features: int,
+        rescaling: Rescaling | None = None,
+    ) -> None:
+        if rescaling is not None:
+            as_they_are = make
+
+            def make() -> Iterator[Split]:
+                return (part.rescaled(rescaling) for part in as_they_are())
+
         self._make = make
         self._count = count
         self._kept = list(make()) if 2 * count * n_features**2 <= MAX_KEPT_ENTRIES else None

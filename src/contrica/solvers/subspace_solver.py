@@ -107,11 +107,12 @@ def contrast_scree(problem: Problem, request: Request) -> ContrastScree:
         count = min(check_count("n_foreground", request.n_foreground), p)
         if count < request.n_foreground:
             _warn_of_room(request.n_foreground, p)
+        if problem.is_grouped:  # the test says nothing of the number, but what it says is told
+            return permutation_scree(problem)._replace(
+                chosen=count, n_clear=count, n_possible=count
+            )
         back = problem.back
-        floor = problem.design.floor if problem.is_grouped else None
-        ratios = contrast_axes(
-            problem.fore.covariance, back.covariance, back.n_samples, floor=floor
-        )[0]
+        ratios = contrast_axes(problem.fore.covariance, back.covariance, back.n_samples)[0]
         return ContrastScree(ratios, chosen=count, n_clear=count, n_possible=count)
     return permutation_scree(problem)
 
@@ -135,7 +136,7 @@ def permutation_scree(
     ContrastScree
     """
     # permutations of their own: near the level the count would otherwise change with random_state
-    options = {"rng": np.random.default_rng(0)} | options
+    options = {"rng": np.random.default_rng(0), "rescaling": problem.rescaling} | options
     design: RowDesign | GroupDesign
     if problem.is_grouped:
         design = problem.design

@@ -9,10 +9,24 @@ import numpy as np
 import scipy.sparse as sp
 
 from contrica.errors import unmarked
-from contrica.rows.files.shared import Names, as_text, bad_file, check_table, reading
+from contrica.rows.files.shared import (
+    Names,
+    as_text,
+    bad_file,
+    check_table,
+    reading,
+    unknown_column,
+)
 from contrica.rows.protocol import Rows
 
-__all__ = ["CompressedRows", "anndata_names", "is_anndata", "is_array", "sparse_format"]
+__all__ = [
+    "CompressedRows",
+    "anndata_names",
+    "is_anndata",
+    "is_array",
+    "observed_column",
+    "sparse_format",
+]
 
 # Working set of one piece of sparse rows, entries and indices.
 PIECE_BYTES = 16 * 2**20
@@ -67,6 +81,51 @@ def anndata_names(
                 yield block
 
     return columns, Names(names)
+
+
+def observed_column(where: str, root: Any, name: str) -> np.ndarray:
+    """A column of an AnnData file's ``obs``, such as a donor, as text.
+
+    Parameters
+    ----------
+    where : str
+        What errors call the file.
+    root : group
+    name : str
+
+    Returns
+    -------
+    ndarray of str
+        Empty where a value is missing.
+    """
+    is_frame = not is_array(root) and is_anndata(root) and not is_array(root["obs"])
+    known = [each for each in root["obs"] if not each.startswith("__")] if is_frame else []
+    if name not in known:
+        raise unknown_column(where, name, known)
+    frame = root["obs"]
+    with reading(where, "an AnnData file"):
+        return _column_texts(frame, name)
+
+
+def _column_texts(frame: Any, name: str) -> np.ndarray:
+    """A column of a stored frame: an array, categories with codes, or values with a mask."""
+    node = frame[name]
+    if is_array(node):
+        values = _strings(node)[:]
+        if "__categories" in frame and name in frame["__categories"]:  # of earlier AnnData
+            return _categories(_strings(frame["__categories"][name])[:], values)
+    elif "categories" in node:
+        return _categories(_strings(node["categories"])[:], node["codes"][:])
+    else:
+        values = _strings(node["values"])[:]
+        if "mask" in node:
+            return np.where(node["mask"][:], "", [as_text(value) for value in values])
+    return np.array([as_text(value) for value in values])
+
+
+def _categories(names: Any, codes: Any) -> np.ndarray:
+    known = np.array([*(as_text(each) for each in names), ""])
+    return known[np.asarray(codes)]  # the code of a missing value is -1
 
 
 def _index_of(root: Any, frame: str) -> Any:

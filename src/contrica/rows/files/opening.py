@@ -21,6 +21,7 @@ from contrica.rows.files.shared import (
     check_not_empty,
     is_remote,
     kind_of_store,
+    unknown_column,
 )
 from contrica.rows.files.stores import open_store
 from contrica.rows.files.table import read_table
@@ -29,7 +30,13 @@ from contrica.rows.files.zarr_store import zarr_root
 __all__ = ["open_rows"]
 
 
-def open_rows(path: str | Path, key: str | None = None, *, header: bool | None = None) -> Opened:
+def open_rows(
+    path: str | Path,
+    key: str | None = None,
+    *,
+    header: bool | None = None,
+    column: str | None = None,
+) -> Opened:
     """Open a file of rows; what is large in it is read later, block by block.
 
     Parameters
@@ -44,6 +51,9 @@ def open_rows(path: str | Path, key: str | None = None, *, header: bool | None =
         another.
     header : bool, optional
         Whether the first line of a text file names the columns; by default its cells decide.
+    column : str, optional
+        Name of a column that is no variable, such as a donor: of a text or parquet file, or of ``obs`` of
+        an AnnData file. It becomes ``labels``.
 
     Returns
     -------
@@ -79,6 +89,8 @@ def open_rows(path: str | Path, key: str | None = None, *, header: bool | None =
     kind = kind_of_store(where)
     if kind != ".parquet" and kind not in TEXT and Path(where).is_file():
         check_not_empty(Path(where))
+    if kind in (".npy", ".npz") and column is not None:
+        raise unknown_column(where, column, ())
     if kind == ".npy":
         check_no_key(where, key)
         return Opened(memory_map(where), None, None)
@@ -89,9 +101,9 @@ def open_rows(path: str | Path, key: str | None = None, *, header: bool | None =
         return Opened(read_table(where, key).values, None, None)
     if kind in HDF5 or kind == ".zarr":
         opener = partial(hdf5_file if kind in HDF5 else zarr_root, where)
-        return open_store(where, key, opener)
+        return open_store(where, key, opener, column)
     if kind == ".parquet":
         check_no_key(where, key)
-        return open_parquet(where)
-    table = read_table(where, key, header=header)
-    return Opened(table.values, table.columns, table.rows)
+        return open_parquet(where, column)
+    table = read_table(where, key, header=header, column=column)
+    return Opened(*table)

@@ -23,6 +23,7 @@ from contrica.rows.files.shared import (
     optional_module,
     reading,
     same_name,
+    unknown_column,
 )
 from contrica.rows.protocol import Rows
 
@@ -121,17 +122,22 @@ def sort_columns(
     return _Columns(variables, next(iter([*named, *plain, *index]), None))
 
 
-def _parquet_columns(where: str, schema: Any) -> _Columns:
+def _parquet_columns(where: str, schema: Any, column: str | None = None) -> _Columns:
     types = optional_module("pyarrow", "parquet files").types
     if len(set(schema.names)) < len(schema.names):
         twice = next(name for name in schema.names if schema.names.count(name) > 1)
         raise same_name(where, twice)
+    if column is not None and column not in schema.names:
+        raise unknown_column(where, column, schema.names)
     told = (schema.pandas_metadata or {}).get("index_columns", [])
     index = [name for name in told if isinstance(name, str) and name in schema.names]
+    index = [name for name in index if name != column]
     text: list[str] = []
     numbers: list[str] = []
     rest: list[str] = []
     for field in schema:
+        if field.name == column:
+            continue
         kind = field.type.value_type if types.is_dictionary(field.type) else field.type
         if types.is_string(kind) or types.is_large_string(kind):
             text.append(field.name)
@@ -145,8 +151,8 @@ def _parquet_columns(where: str, schema: Any) -> _Columns:
     return sort_columns(where, index, text, numbers, rest)
 
 
-def open_parquet(where: str) -> Opened:
-    """Open parquet files, all of which must have the same columns."""
+def open_parquet(where: str, column: str | None = None) -> Opened:
+    """Open parquet files, all of which must have the same columns; one of them may be taken out."""
     parquet = optional_module("pyarrow.parquet", "parquet files")
     files = parquet_files(where)
     counts: list[int] = []
@@ -157,7 +163,7 @@ def open_parquet(where: str) -> Opened:
             described = parquet.read_metadata(path)
             schema = described.schema.to_arrow_schema()
         counts.append(described.num_rows)
-        own = _parquet_columns(str(path), schema)
+        own = _parquet_columns(str(path), schema, column)
         first = own if first is None else first
         if set(own.numbers) != set(first.numbers):
             absent = sorted(set(first.numbers) - set(own.numbers))[:5]
@@ -184,7 +190,8 @@ def open_parquet(where: str) -> Opened:
         )
     rows = ParquetRows(where, files, counts, first.numbers)
     names = None if first.names is None else Names(functools.partial(rows.texts, first.names))
-    return Opened(rows, rows.columns, names)
+    labels = None if column is None else np.asarray(Names(functools.partial(rows.texts, column)))
+    return Opened(rows, rows.columns, names, labels)
 
 
 def _scan(path: Path, size: int, columns: list[str]) -> Iterator[Any]:

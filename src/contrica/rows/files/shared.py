@@ -6,6 +6,7 @@ import glob
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ __all__ = [
     "optional_module",
     "reading",
     "same_name",
+    "unknown_column",
     "unknown_type",
     "unused_key",
 ]
@@ -58,11 +60,14 @@ class Opened(NamedTuple):
         Names of the variables.
     row_names : ndarray of str, Names or None
         Names of the rows; numpy makes an array of either.
+    labels : ndarray or None
+        The column that was asked for by its name, which is not one of the variables.
     """
 
     rows: Any
     columns: np.ndarray | None
     row_names: Any
+    labels: np.ndarray | None = None
 
 
 class Names:
@@ -98,11 +103,14 @@ class Table(NamedTuple):
     values : ndarray of shape (n_rows, n_columns)
     columns, rows : ndarray of str or None
         Column and row names.
+    labels : ndarray of str or None
+        The column that was asked for by its name, which is not one of the variables.
     """
 
     values: np.ndarray
     columns: np.ndarray | None
     rows: np.ndarray | None
+    labels: np.ndarray | None = None
 
 
 def as_text(value: Any) -> str:
@@ -263,6 +271,23 @@ def same_name(where: str | Path, name: str) -> FileError:
         where,
         f"has more than one column called {unmarked(repr(name))}",
         remedy="Rename them.",
+    )
+
+
+def unknown_column(where: str | Path, column: str, known: Iterable[str]) -> FileError:
+    """The error for a column that a file does not have, with names that are near."""
+    names = [str(name) for name in known]
+    near = get_close_matches(column, names, 5, 0.5) or names[:5]
+    more = "" if len(near) == len(names) else ", …"
+    return bad_file(
+        "unknown-column",
+        where,
+        f"has no column called {unmarked(repr(column))}",
+        remedy=f"It has {unmarked(', '.join(near))}{more}. A text file with a line for each row is given "
+        "by its path."
+        if names
+        else "Its columns have no names: give a text file with a line for each row by its path.",
+        parameter="groups",
     )
 
 

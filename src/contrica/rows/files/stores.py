@@ -14,6 +14,7 @@ from contrica.rows.files.anndata_store import (
     anndata_names,
     is_anndata,
     is_array,
+    observed_column,
     sparse_format,
 )
 from contrica.rows.files.shared import (
@@ -84,7 +85,10 @@ def _check_no_inner_key(where: str, key: str | None) -> None:
 
 
 def open_store(
-    where: str, key: str | None, opener: Callable[[], AbstractContextManager[Any]]
+    where: str,
+    key: str | None,
+    opener: Callable[[], AbstractContextManager[Any]],
+    column: str | None = None,
 ) -> Opened:
     """Open a table of a file or store, with the names that AnnData gives it.
 
@@ -96,6 +100,8 @@ def open_store(
         Which table.
     opener : callable
         Returns a context with the root; called for each pass, and must be picklable for a cluster.
+    column : str, optional
+        Of ``obs`` of an AnnData file: what becomes ``labels``.
 
     Returns
     -------
@@ -110,8 +116,9 @@ def open_store(
         else:
             rows = CompressedRows(where, opener, key, node)
         columns, row_names = anndata_names(where, opener, root, key, rows.shape)
+        labels = None if column is None else observed_column(where, root, column)
     rows.columns = columns
-    return Opened(rows, columns, row_names)
+    return Opened(rows, columns, row_names, labels)
 
 
 class GridRows(Rows):

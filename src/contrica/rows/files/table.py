@@ -13,6 +13,7 @@ from contrica.rows.files.shared import (
     check_not_empty,
     kind_of,
     missing_file,
+    unknown_column,
     unknown_type,
     unused_key,
 )
@@ -21,7 +22,13 @@ from contrica.rows.files.text import DELIMITERS, read_text
 __all__ = ["read_table"]
 
 
-def read_table(path: str | Path, key: str | None = None, *, header: bool | None = None) -> Table:
+def read_table(
+    path: str | Path,
+    key: str | None = None,
+    *,
+    header: bool | None = None,
+    column: str | None = None,
+) -> Table:
     """Read a matrix from a csv, tsv, npy or npz file; csv and tsv also gzipped.
 
     Parameters
@@ -34,6 +41,9 @@ def read_table(path: str | Path, key: str | None = None, *, header: bool | None 
     header : bool, optional
         Whether the first line of a text file names the columns; by default it does if it holds
         text, or counts 0, 1, 2, … as pandas does.
+    column : str, optional
+        Heading of a column of text or numbers that is no variable, such as a donor: it becomes
+        ``labels``.
 
     Returns
     -------
@@ -56,8 +66,10 @@ def read_table(path: str | Path, key: str | None = None, *, header: bool | None 
     if key is not None and kind != ".npz":
         raise unused_key(path, key, "only npz files have keys")
     if kind in DELIMITERS:
-        table = read_text(path, DELIMITERS[kind], header)
+        table = read_text(path, DELIMITERS[kind], header, column)
     elif kind in (".npy", ".npz"):
+        if column is not None:
+            raise unknown_column(path, column, ())
         table = Table(read_numpy(path, key), None, None)
     else:
         raise unknown_type(path, kind, "csv, tsv (also .gz), npy or npz")

@@ -7,6 +7,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from contrica.errors import FileError, unmarked
 from contrica.rows.files.arrow_text import read_body_by_arrow
-from contrica.rows.files.shared import Table, bad_file, same_name
+from contrica.rows.files.shared import Table, bad_file, same_name, unknown_column
 
 __all__ = ["read_text"]
 
@@ -28,7 +29,8 @@ class _Layout(NamedTuple):
     """What the first lines of a text file say of the others.
 
     ``first`` is the first record, ``n_lines`` the lines it takes if it is a header, ``start`` the column
-    in which the numbers begin, and ``width`` the number of cells in a row.
+    in which the numbers begin, and ``width`` the number of cells in a row; without those of the column
+    number ``taken``, which is no variable.
     """
 
     path: Path
@@ -38,20 +40,22 @@ class _Layout(NamedTuple):
     n_lines: int
     start: int
     width: int
+    taken: int | None = None
 
 
-def read_text(path: Path, delimiter: str, header: bool | None) -> Table:
+def read_text(path: Path, delimiter: str, header: bool | None, column: str | None = None) -> Table:
     """Values and names of a text file; by default the first cells say whether there is a header."""
     with _reading_text(path):
-        layout = _read_layout(path, delimiter, header)
+        layout = _read_layout(path, delimiter, header, column)
         body = None
-        if path.stat().st_size > ARROW_BYTES:
+        if path.stat().st_size > ARROW_BYTES and column is None:
             body = read_body_by_arrow(
                 path, delimiter, layout.n_lines, layout.start, layout.width, _is_gzipped(path)
             )
         # What pyarrow does not read is read again, to say where the file is wrong.
         values, row_names = body or _read_body(layout)
-    return Table(values, _column_names(layout), row_names)
+        labels = None if layout.taken is None else _read_labels(layout, layout.taken)
+    return Table(values, _column_names(layout), row_names, labels)
 
 
 def _is_gzipped(path: Path) -> bool:
@@ -104,14 +108,19 @@ def _is_number(cell: str) -> bool:
 # --- header and row names ---
 
 
-def _read_layout(path: Path, delimiter: str, header: bool | None) -> _Layout:
+def _read_layout(
+    path: Path, delimiter: str, header: bool | None, column: str | None = None
+) -> _Layout:
     with _open_text(path) as lines:
         found = [pair for pair, _ in zip(_records(lines, delimiter), range(2), strict=False)]
     rows = [record for _, record in found]
     if not rows:
         raise bad_file("empty", path, "is empty", remedy="It needs one row per sample.")
+    taken = None if column is None else _place_of(path, rows, header, column)
+    rows = [_without(record, taken, len(rows[-1])) for record in rows]
     first = rows[0]
     has_header = _looks_like_header(first) if header is None else header
+    has_header |= taken is not None  # its heading was found
     if has_header and len(rows) == 1:
         raise bad_file(
             "no-rows", path, "has a header but no rows", remedy="It needs one row per sample."
@@ -122,7 +131,26 @@ def _read_layout(path: Path, delimiter: str, header: bool | None) -> _Layout:
         # R leaves the heading of the index out; pandas leaves it empty.
         has_index |= first[0].strip() == "" or len(body) == len(first) + 1
     n_lines = found[0][0] if has_header else 0
-    return _Layout(path, delimiter, first, has_header, n_lines, int(has_index), len(body))
+    return _Layout(path, delimiter, first, has_header, n_lines, int(has_index), len(body), taken)
+
+
+def _place_of(path: Path, rows: list[list[str]], header: bool | None, column: str) -> int:
+    """Number, in the rows, of the column that a heading names."""
+    first = rows[0]
+    named = _looks_like_header(first) if header is None else header
+    headings = [cell.strip() for cell in first] if named else []
+    if column not in headings:
+        raise unknown_column(path, column, [heading for heading in headings if heading])
+    # R leaves the heading of the index out
+    return headings.index(column) + max(len(rows[-1]) - len(first), 0)
+
+
+def _without(record: list[str], taken: int | None, width: int) -> list[str]:
+    """A record without a cell, whose number counts from the end of rows of so many cells."""
+    if taken is None:
+        return record
+    place = taken - width + len(record)
+    return record[:place] + record[place + 1 :]
 
 
 def _looks_like_header(first: list[str]) -> bool:
@@ -159,9 +187,16 @@ def _column_names(layout: _Layout) -> np.ndarray | None:
 
 def _body_records(layout: _Layout, lines: TextIO) -> Iterator[tuple[int, list[str]]]:
     """Records below the header, with the number of their line."""
-    for count, pair in enumerate(_records(lines, layout.delimiter)):
+    for count, (line, record) in enumerate(_records(lines, layout.delimiter)):
         if count or not layout.has_header:
-            yield pair
+            yield line, _without(record, layout.taken, len(record))
+
+
+def _read_labels(layout: _Layout, place: int) -> np.ndarray:
+    """Cells of the column that is taken out."""
+    with _open_text(layout.path) as lines:
+        records = islice(_records(lines, layout.delimiter), int(layout.has_header), None)
+        return np.array([record[place].strip() for _, record in records])
 
 
 def _read_body(layout: _Layout) -> tuple[np.ndarray, np.ndarray | None]:
