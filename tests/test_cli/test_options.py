@@ -40,10 +40,12 @@ ONLY_FIT = {
     ("--deflation", "magic"): "--deflation magic is not known",
     ("--projection", "magic"): "--projection magic is not known",
     ("--device", "magic"): "--device magic",
-    ("--groups", "one.txt"): "--background-groups is missing",
-    ("--background-groups", "one.txt"): "--groups is missing",
 }
 READING = {
+    ("--scale", "magic"): "--scale magic is not known",
+    ("--groups", "one.txt"): "--background-groups is missing",
+    ("--groups", "donor"): "has no column called 'donor'",
+    ("--background-groups", "one.txt"): "--groups is missing",
     ("--cumulant", "magic"): "--cumulant magic is not known",
     ("--memory-limit", "much"): "--memory-limit much is not known",
     ("--memory-limit", "1kB"): "--memory-limit 1kB is too little",
@@ -67,6 +69,7 @@ WRONG = {
         {
             ("--key", "z"): "say which by the --key.",
             ("--scheduler", "nowhere"): "no dask scheduler answered at nowhere",
+            ("--without", "donor"): "has no column called 'donor'",
             ("--out", "folder"): "folder is a folder",
         },
     ),

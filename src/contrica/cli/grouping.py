@@ -96,6 +96,6 @@ class NamedGroups:
 
 
 def _is_file(name: str) -> bool:
-    """Whether a name is a file's: there is one, or it looks like a path."""
+    """Whether a name is a file's: there is one, or it ends as such names do."""
     path = Path(name)
-    return path.is_file() or path.suffix.lower() in _FILES or len(path.parts) > 1
+    return path.is_file() or path.suffix.lower() in _FILES

@@ -197,7 +197,7 @@ class BaseContrastive(ContrastTransformer):
         """The problem from rows that can be read again: one pass, one for PCA, one for cumulants."""
         datasets, workplace = self._open(X, y, background, labels), self._workplace
         scales = self._learn_scales([part.summary for part in datasets])
-        for part, own in zip(datasets, scales or [], strict=scales is not None):
+        for part, own in zip(datasets, scales or (), strict=scales is not None):
             part.divide(own)
         n_features, n_rows = datasets[0].n_features, sum(map(len, datasets))
         self._check_budget(workplace.dimensions(n_features) or 0, n_rows)
