@@ -172,8 +172,8 @@ def test_ranks_are_counted_by_groups(tmp_path):
     assert result.exit_code == 0, result.output
     said = words(result)
     assert "significant: not tested, rows come in groups" in said
-    assert "l = 1 of 4 directions stand out when whole groups are assigned 1000 times" in said
-    assert "p of the directions in turn: 0.001, " in said
+    assert "l = 1 of 4 directions stand out from the permutation null" in said
+    assert "95 % of 999 permutations of groups have no ratio above" in said
     assert "fit uses by default: l = 1 by contrast ratio" in said
 
 

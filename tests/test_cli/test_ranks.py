@@ -47,7 +47,7 @@ def test_what_is_printed_is_what_the_library_says(files):
     assert f"{report.scree.background[0]:.4g}" in said
     contrast = report.contrast
     assert f"contrast ratio: l = {contrast.chosen} of 5 directions" in said
-    assert f"permutations have no ratio above {contrast.null_quantile:.4g}" in said
+    assert f"permutations of rows have no ratio above {contrast.null_quantile:.4g}" in said
     for ratio in contrast.ratios:
         assert f"│ {ratio:.4g} │" in said
     for value in contrast.p_values:
