@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from contrica import Background, ContrastiveICA, ContrastivePCA, ProportionalContrastiveICA
 from contrica.errors import (
+    FileError,
     DataError,
     FeaturesError,
     IterationError,
@@ -289,7 +290,7 @@ def test_what_cannot_be_summed_is_refused(pair, tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         DataSums.load(tmp_path / "none.npz")
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(ValueError, match="does not hold saved sums"):
+    with raises(FileError, "not-sums", "path"):
         DataSums.load(tmp_path / "other.npz")
     with raises(DataError, "too-few-rows"):
         DataSums().cumulants()

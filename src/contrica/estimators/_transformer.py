@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from contrica.errors import DataError, DelicateDataWarning, ParameterError, PatternWarning, warn
 from contrica.estimators._background import Background, GroupLabels
+from contrica.estimators._saving import save_model
 from contrica.moments.estimates import Cumulants
 from contrica.moments.fourth import cumulants
 from contrica.moments.symmetric import fix_signs
@@ -339,6 +341,19 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "X",
             )
         return scores
+
+    def save(self, path: str | Path) -> None:
+        """Save the fitted model as an npz file with checksums, for `contrica.load`; no pickle.
+
+        A ``random_state`` that is a generator, not a number, is not kept, nor are the sums of
+        `partial_fit`, which `contrica.moments.DataSums.save` saves.
+
+        Parameters
+        ----------
+        path : path
+            Written under a temporary name and then renamed.
+        """
+        save_model(self, path)
 
     @property
     def _n_features_out(self) -> int:

@@ -177,6 +177,12 @@ class Moments:
             made._panels = [np.array(state["gram"], order="F")]  # a copy: it will be added to
         return made
 
+    def counts_its_rows(self) -> bool:
+        """Whether the sums are of as many rows, and variables, as they are said to be."""
+        gram = self._panels[0] if len(self._panels) == 1 else self._whole()
+        sized = tuple(gram.shape) == (self._size, self._size)
+        return sized and bool(gram[0, 0] == self.n_samples) and bool(np.isfinite(gram).all())
+
     def __getstate__(self) -> dict[str, Any]:
         # what is sent between processes is numpy's
         return self.__dict__ | {"_panels": [self._whole()] if self._panels else []}
