@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 
 from contrica import Background, ContrastiveICA, ContrastivePCA, ProportionalContrastiveICA
 from contrica.errors import (
-    FileError,
     DataError,
     FeaturesError,
+    FileError,
     IterationError,
     MemoryBudgetError,
     ParameterError,

@@ -238,6 +238,7 @@ def _header(
 
 def _array(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     """An array whose shape agrees with its bytes, for which no memory is taken before that is known."""
+    stream: Any
     with zipped.open(info) as stream:
         version = npy.read_magic(stream)
         read: Any = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
@@ -245,9 +246,8 @@ def _array(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
         n_bytes = math.prod(shape) * dtype.itemsize
         if dtype.hasobject or stream.tell() + n_bytes != info.file_size:
             raise ValueError("another size than its shape says")
-        content = np.empty(n_bytes, dtype=np.uint8)
-        filled = 0
-        while count := stream.readinto(memoryview(content)[filled:]):
+        content, filled = np.empty(n_bytes, dtype=np.uint8), 0
+        while count := stream.readinto(content[filled:].data):
             filled += count
         if filled != n_bytes or stream.read(1):  # at the end zip compares its own checksum
             raise ValueError("cut short")

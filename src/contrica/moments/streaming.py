@@ -396,7 +396,7 @@ class DataSums:
         return self._rows
 
     def save(self, path: str | Path) -> None:
-        """Write all sums to an npz file with checksums, under another name first: it is whole or not there.
+        """Write all sums to an npz file with checksums; it is complete or not there.
 
         Parameters
         ----------
@@ -462,9 +462,8 @@ class DataSums:
         if about["n_samples"]:
             made.n_samples, made.n_features = about["n_samples"], about["n_features"]
             made._limit = np.inf if about["limit"] is None else about["limit"]
-            columns = {name: state[f"column_{name}"] for name in ColumnSummary._fields}
-            columns["n_rows"] = int(columns["n_rows"])
-            made._columns.add(ColumnSummary(**columns))
+            columns = [state[f"column_{name}"] for name in ColumnSummary._fields]
+            made._columns.add(ColumnSummary(int(columns[0]), *columns[1:]))
             made._moments = Moments.from_state(
                 {name[7:]: part for name, part in state.items() if name.startswith("moment_")}
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from math import comb
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contrica.errors import ParameterWarning, Told, warn
+from contrica.errors import ParameterWarning, collected, warn
 from contrica.moments.estimates import Storage
 from contrica.solvers.joint import JointProblem
 from contrica.solvers.joint_solver import JointTask, fit_jointly, joint_ranks, solve_joint
@@ -93,8 +92,7 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
         return _in_subspace(problem, request, reason, rng)
     task = JointTask.of(problem, whitened)
     # what it warns of concerns the user only if it is kept
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected() as caught:
         ranks = joint_ranks(task, request, rng=rng)
         reason = _why_not_rely(ranks.choice)
         found = None if reason else fit_jointly(task, request, ranks, rng=rng)
@@ -111,7 +109,7 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
             f"{ranks.choice.left.max():.2g} of a fourth cumulant by squared norm"
         )
     for warning in caught:
-        _again(warning)
+        warn(warning)
     ties = found.near_ties + _near_the_most_left(ranks.choice)
     return Choice("joint", reason, replace(found, near_ties=ties))
 
@@ -196,14 +194,6 @@ def _near_the_most_left(choice: RankChoice | None) -> tuple[str, ...]:
         f"{choice.left.max():.2f} of a fourth cumulant is left; above {MAX_LEFT} solver "
         '"subspace" is used',
     )
-
-
-def _again(caught: warnings.WarningMessage) -> None:
-    """Give a warning that was caught."""
-    if isinstance(caught.message, Told):
-        warn(caught.message)  # type: ignore[arg-type]
-    else:
-        warnings.warn_explicit(caught.message, caught.category, caught.filename, caught.lineno)
 
 
 def n_row_groups(solver: str, n_rows: int, n_features: int) -> int:
