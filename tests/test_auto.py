@@ -1,5 +1,7 @@
 """The default solver: which it takes, why, and what it says."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose

@@ -27,6 +27,7 @@ __all__ = [
     "ContricaWarning",
     "ConvergenceWarning",
     "DataError",
+    "DataTypeError",
     "DelicateDataWarning",
     "FeaturesError",
     "FileError",
@@ -171,6 +172,10 @@ class GroupsError(DataError):
 
 class IterationError(DataError, TypeError):
     """Rows cannot be read as often as they are needed."""
+
+
+class DataTypeError(DataError, TypeError):
+    """Rows are of a type that no table can be made of."""
 
 
 class FileError(InputError):

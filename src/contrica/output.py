@@ -134,13 +134,10 @@ def _replace_folder(new: Path, place: Path, ours: tuple[str, ...]) -> None:
     for file in _foreign(place, written, ours):
         _link(file, new / file.name)
     shutil.copymode(place, new)
-    if _exchanged(new, place):
-        old = new
-    else:
-        old = _renamed(new, place)
-        if old is None:
-            _replace_files(new, place, written, ours)
-            return
+    old = new if _exchanged(new, place) else _renamed(new, place)
+    if old is None:
+        _replace_files(new, place, written, ours)
+        return
     # what others have written since
     for file in _foreign(old, {each.name for each in place.iterdir()}, ours):
         os.rename(file, place / file.name)

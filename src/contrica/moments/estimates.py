@@ -12,7 +12,15 @@ from contrica.moments.operators import Congruence, PackedTensor, TensorOperator
 from contrica.moments.third import SymmetricThird, ThirdCongruence, ThirdTensor
 from contrica.validation import check_choice, check_n_rows
 
-__all__ = ["Cumulants", "Estimate", "Storage", "factors", "pooled", "third_factor"]
+__all__ = [
+    "Cumulants",
+    "Estimate",
+    "Storage",
+    "factors",
+    "pooled",
+    "scaled_fourth",
+    "third_factor",
+]
 
 Estimate = Literal["plugin", "unbiased"]
 
@@ -47,6 +55,32 @@ class Cumulants:
         """Number of variables, p."""
         return self.mean.shape[0]
 
+    def in_unit(self, unit: float, origin: np.ndarray) -> Cumulants:
+        """Cumulants of ``unit · x + origin``, κ₄ written out where it is.
+
+        Parameters
+        ----------
+        unit : float
+        origin : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        Cumulants
+        """
+        third: SymmetricThird | None = None
+        if self.third is not None:
+            axes = unit * np.eye(self.n_features)
+            third = ThirdCongruence(self.third, axes)
+            if isinstance(self.third, ThirdTensor):
+                third = self.third * unit**3
+        return Cumulants(
+            unit * self.mean + origin,
+            unit**2 * self.covariance,
+            scaled_fourth(self.fourth, unit**4),
+            self.n_samples,
+            third,
+        )
+
     def projected(self, axes: np.ndarray) -> Cumulants:
         """Cumulants of ``Uᵀx``, κ₃ and κ₄ written out; no rows are needed."""
         return Cumulants(
@@ -56,6 +90,23 @@ class Cumulants:
             self.n_samples,
             None if self.third is None else third_inside(self.third, axes),
         )
+
+
+def scaled_fourth(fourth: TensorOperator, factor: float) -> TensorOperator:
+    """A multiple of κ₄, written out where it is.
+
+    Parameters
+    ----------
+    fourth : TensorOperator
+    factor : float
+
+    Returns
+    -------
+    TensorOperator
+    """
+    if isinstance(fourth, PackedTensor):
+        return PackedTensor(factor * fourth.flattening, fourth.n_features)
+    return fourth if factor == 1 else fourth * factor
 
 
 def third_inside(third: SymmetricThird, axes: np.ndarray) -> ThirdTensor:

@@ -118,7 +118,9 @@ class Moments:
         if n == 0:
             return expanded
         if self.n_samples == 0:
-            self._shift = to_numpy(xp.mean(block, axis=0))
+            # about the first row, so that what does not vary is at its mean exactly
+            first = block[:1, :]
+            self._shift = to_numpy(first[0, :] + xp.mean(block - first, axis=0))
         # Expanded rows as columns: every write below is then one contiguous product.
         if expanded is None or expanded.shape[1] != n or expanded.dtype != block.dtype:
             expanded = xp.empty((self._size, n), **same_kind(block))
@@ -262,6 +264,22 @@ class PointMoments(NamedTuple):
     second: np.ndarray
     third: ThirdTensor
     fourth: PackedTensor
+
+    def in_unit(self, unit: float) -> PointMoments:
+        """Moments of the rows times a number, about the point times that number.
+
+        Parameters
+        ----------
+        unit : float
+
+        Returns
+        -------
+        PointMoments
+        """
+        fourth = PackedTensor(unit**4 * self.fourth.flattening, self.fourth.n_features)
+        return PointMoments(
+            self.n_samples, unit * self.first, unit**2 * self.second, self.third * unit**3, fourth
+        )
 
 
 def moved_moments(moments: Moments, mean: np.ndarray) -> PointMoments:

@@ -480,11 +480,24 @@ def _leading_axes(
     if few or count >= min(p, rows) - 1:
         # the right singular vectors of the rows themselves
         centred = np.vstack([in_memory(X) - mean for X in datasets])
-        _, singular, right = np.linalg.svd(centred, full_matrices=count > rows)
+        _, singular, right = np.linalg.svd(centred, full_matrices=False)
         values = np.zeros(count)
         values[: min(count, rows)] = singular[:count] ** 2
-        return values, right[:count].T, trace
+        return values, _completed(right[:count].T, count), trace
     return *_lanczos_axes(datasets, mean, count), trace
+
+
+def _completed(axes: np.ndarray, count: int) -> np.ndarray:
+    """Orthonormal columns, with others that make them so many; never p × p numbers."""
+    p, known = axes.shape
+    if known >= count:
+        return axes
+    # beside the variables that have the least part in those there are
+    leverage = np.einsum("ij,ij->i", axes, axes)
+    others = np.zeros((p, count - known))
+    others[np.argsort(leverage, kind="stable")[: count - known], np.arange(count - known)] = 1.0
+    full, _ = np.linalg.qr(np.hstack([axes, others]))
+    return np.hstack([axes, full[:, known:]])
 
 
 def _by_scatter(datasets: Sequence[np.ndarray | Rows], budget: int) -> bool:

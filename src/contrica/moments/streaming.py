@@ -26,11 +26,14 @@ from contrica.rows.products import projected
 from contrica.rows.protocol import Rows, accumulate, width_of
 from contrica.rows.summary import ColumnSummary, Summary, summed_columns
 from contrica.validation import (
+    as_basis,
     check_count,
     check_finite,
     check_n_variables,
+    check_names,
     check_same_features,
     check_width,
+    in_words,
 )
 
 __all__ = ["CheckedRows", "DataSums", "ReadRows", "same_basis"]
@@ -120,7 +123,7 @@ class DataSums:
         memory_limit: int | None = None,
         n_kept: int | None = None,
     ) -> None:
-        self.basis = None if basis is None else np.asarray(basis, dtype=float)
+        self.basis = None if basis is None else as_basis(basis)
         self.memory_limit = memory_limit
         self.n_kept = None if n_kept is None else check_count("n_kept", n_kept)
         self.n_samples = self.n_features = 0
@@ -153,7 +156,8 @@ class DataSums:
         """
         rows = as_rows(X, name)
         if not isinstance(rows, Rows):
-            rows = np.asarray(rows, dtype=float)
+            with in_words(name):
+                rows = np.asarray(rows, dtype=float)
             if rows.ndim != 2:
                 raise DataError(
                     "not-a-table",
@@ -165,6 +169,7 @@ class DataSums:
         width, table = width_of(rows), X if columns_of is None else columns_of
         check_n_variables(width, name)
         self._check_room(width, name)
+        check_names(column_names(table), name)
         self.compare_columns(column_names(table) or column_names(rows), name)
         total = summed_columns(rows)
         summary = total.summary() if total.n_rows else None

@@ -6,13 +6,14 @@ and the products.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.errors import DataError, unmarked
+from contrica.errors import DataError, DataTypeError, unmarked
 from contrica.rows.arrays import SlicedRows, numpy_doubles
 from contrica.rows.dask_chunks import dask_rows
 from contrica.rows.device import is_tensor, package_of, tensor_rows
@@ -46,7 +47,12 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     """
     if isinstance(data, Rows):
         return data
+    _check_is_a_table(data, name)
     _check_is_not_a_holder(data, name)
+    if isinstance(data, np.ma.MaskedArray):
+        # what is masked is missing; the numbers behind the mask mean nothing
+        missing = bool(np.any(np.ma.getmaskarray(data)))
+        data = np.ma.filled(data.astype(np.float64), np.nan) if missing else data.data
     _check_is_real(data, name)
     if type(data) is np.ndarray:
         # numbers that would be copied as a whole to be doubles are copied block by block instead
@@ -78,6 +84,25 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
             parameter=name,
         )
     return data
+
+
+def _check_is_a_table(data: Any, name: str) -> None:
+    """Say what to pass in place of what has no rows in an order, or has not been computed."""
+    if isinstance(data, Mapping | Set):
+        raise DataTypeError(
+            "not-a-table",
+            f"`{name}` is a {type(data).__name__}",
+            "a table of rows by variables is needed",
+            "Pass an array or a data frame.",
+            name,
+        )
+    if package_of(data) == "polars" and hasattr(data, "collect"):
+        raise DataTypeError(
+            "lazy",
+            f"`{name}` is a LazyFrame, of which no row was computed yet",
+            remedy="Pass its collect().",
+            parameter=name,
+        )
 
 
 def _check_is_not_a_holder(data: Any, name: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from contrica.errors import ParameterWarning, collected, warn
 from contrica.moments.estimates import Storage
+from contrica.moments.projection import whitening
 from contrica.solvers.joint import JointProblem
 from contrica.solvers.joint_solver import JointTask, fit_jointly, joint_ranks, solve_joint
 from contrica.solvers.paper_solver import solve_paper
@@ -127,14 +128,22 @@ def _why_not_try(problem: Problem) -> str:
 
 
 def _too_few(problem: Problem, whitened: JointProblem) -> str:
-    n_dimensions = whitened.whiten.shape[1]
-    if n_dimensions < 2:
+    if whitened.whiten.shape[1] < 2:
         return "the data vary in one direction only"
     n_rows = min(part.n_samples for part in problem.datasets)
+    n_dimensions = max(whitened.whiten.shape[1], _n_dimensions(problem))
     entries = comb(n_dimensions + 3, 4)
     if n_rows < entries:
         return f"{n_rows} rows are fewer than the {entries} entries of a fourth cumulant"
     return ""
+
+
+def _n_dimensions(problem: Problem) -> int:
+    """In how many dimensions the data vary, whatever the units of the variables."""
+    covariance = (problem.fore.covariance + problem.back.covariance) / 2
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    units = np.where(deviations > 0, deviations, 1.0)
+    return whitening(covariance / units / units[:, None])[0].shape[1]
 
 
 def _why_not_rely(choice: RankChoice | None) -> str:
