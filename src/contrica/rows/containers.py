@@ -88,7 +88,7 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
 
 def _check_is_a_table(data: Any, name: str) -> None:
     """Say what to pass in place of what has no rows in an order, or has not been computed."""
-    if isinstance(data, Mapping | Set):
+    if isinstance(data, Mapping | Set) and not sp.issparse(data):  # one of scipy's is a dict
         raise DataTypeError(
             "not-a-table",
             f"`{name}` is a {type(data).__name__}",

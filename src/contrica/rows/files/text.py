@@ -150,8 +150,8 @@ def _check_headings(path: Path, n_headings: int, width: int, start: int) -> None
         raise FileError(
             "headings",
             f"{unmarked(path)} has {n_headings} headings over {width} columns",
-            remedy="Give every column one. Is the first line a comment, or the delimiter not a comma (csv) "
-            "or a tab (tsv)?",
+            remedy="Give every column one. Is the first line a comment, or is the delimiter another? csv "
+            "files need commas, tsv files tabs.",
         )
 
 
