@@ -377,6 +377,22 @@ def test_units_of_the_variables_do_not_decide_whether_rows_are_few():
     assert "60 rows are fewer than the 330 entries" in model.reason_
 
 
+@every_estimator
+def test_a_fit_that_fails_leaves_no_trace(estimator, pair):
+    X, Y = pair
+    model = quietly(estimator(2), X, background=Y)
+    before = dict(vars(model))
+    for rows, behind in ((X, Y * np.nan), (X * np.nan, Y), (X * 0, Y), (X, Y[:, :2])):
+        with pytest.raises(DataError):
+            model.fit(rows, background=behind)
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[name] is value for name, value in before.items())
+        fresh = estimator(2)
+        with pytest.raises(DataError):
+            fresh.fit(rows, background=behind)
+        assert not [name for name in vars(fresh) if name.endswith("_")]
+
+
 # --- exceptions of others ---
 
 

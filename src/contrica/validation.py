@@ -33,6 +33,7 @@ __all__ = [
     "check_n_rows",
     "check_n_variables",
     "check_names",
+    "check_numbers",
     "check_patterns",
     "check_rank",
     "check_same_features",
@@ -223,6 +224,22 @@ def check_width(width: int, n_features: int | None, name: str) -> None:
 
 
 def check_dataset(data: Any, name: str) -> None:
+    """Refuse what no conversion to numbers should be tried on, and single rows, by the dataset's name."""
+    check_numbers(data, name)
+    shape = getattr(data, "shape", None)
+    if hasattr(data, "columns") and shape is not None and len(shape) == 2:
+        check_n_variables(shape[1], name)
+    if shape is not None and len(shape) == 2 and shape[0] == 1 and shape[1] > 0:
+        raise DataError(
+            "too-few-rows",
+            f"{_quoted(name)} has 1 sample(s)",
+            "at least 2 rows are needed to see any variation",
+            "Rows are samples and columns are variables: transpose it if they are swapped.",
+            name,
+        )
+
+
+def check_numbers(data: Any, name: str) -> None:
     """Refuse what no conversion to numbers should be tried on, by the dataset's name."""
     kind = getattr(getattr(data, "dtype", None), "kind", "f")
     if kind == "c":
@@ -246,17 +263,6 @@ def check_dataset(data: Any, name: str) -> None:
             f"{_quoted(name)} is a structured array with fields {_listing(data.dtype.names)}",
             "a table of rows by variables is needed",
             "Pass numpy.lib.recfunctions.structured_to_unstructured(data).",
-            name,
-        )
-    shape = getattr(data, "shape", None)
-    if hasattr(data, "columns") and shape is not None and len(shape) == 2:
-        check_n_variables(shape[1], name)
-    if shape is not None and len(shape) == 2 and shape[0] == 1 and shape[1] > 0:
-        raise DataError(
-            "too-few-rows",
-            f"{_quoted(name)} has 1 sample(s)",
-            "at least 2 rows are needed to see any variation",
-            "Rows are samples and columns are variables: transpose it if they are swapped.",
             name,
         )
 

@@ -29,8 +29,8 @@ from contrica.rows.summary import ColumnSummary
 from contrica.solvers.ratio import contrast_ratio
 from contrica.validation import (
     check_count,
-    check_dataset,
     check_names,
+    check_numbers,
     check_same_features,
     check_scores,
     check_variation,
@@ -291,7 +291,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self._check_fitted()
         rows = as_rows(X, "X")
         if not isinstance(rows, Rows):
-            check_dataset(rows, "X")
+            check_numbers(rows, "X")
             check_names(names_of(X), "X")
             with in_words("X"):
                 rows = validate_data(self, rows, dtype=np.float64, reset=False)
