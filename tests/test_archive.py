@@ -226,6 +226,17 @@ def test_arrays_of_an_earlier_version_must_fit_together(name, array, path):
         load(path)
 
 
+@pytest.mark.parametrize("name", ["filters_.npy", "contrast_ratio_.npy"])
+def test_a_model_that_could_not_score_rows_is_refused(name, tmp_path):
+    path = tmp_path / "m.npz"
+    shutil.copy(SAVED / "model.npz", path)
+    parts = members(path)
+    del parts[name]
+    rebuilt(path, parts)
+    with raises(FileError, "not-a-model"):
+        load(path)
+
+
 def test_what_an_earlier_version_saved_is_read():
     """Both files were written before there were checksums."""
     model = load(SAVED / "model.npz")

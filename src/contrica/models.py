@@ -140,6 +140,9 @@ def _model(found: Archive) -> Any:
     _check_learnt(made, learnt)
     for key, value in learnt.items():
         setattr(model, key, value.astype(object) if key == "feature_names_in_" else value)
+    axes = model._axes  # what rows are multiplied by, whatever the method makes them of
+    if axes.shape != model.components_.shape or not np.isfinite(axes).all():
+        raise _Unfit("rows cannot be scored by it")
     return model
 
 
