@@ -16,6 +16,7 @@ from contrica import ContrastiveICA, ContrastivePCA, load
 from contrica.errors import ContricaError, FileError
 from contrica.moments import DataSums
 
+# Seconds of computing that no command on so few rows may take.
 PATIENCE = 60
 CELLS = ["NA", "", "#", "1,5", '"', "1;2", "x", "1e400", "nan", "0x1f", "\0", "١", "-", "1 2", "'"]
 
@@ -217,7 +218,9 @@ def run_file(seed, number, folder):
     (shutil.copytree if (good / name).is_dir() else shutil.copy)(good / name, place / name)
     told = f"file {seed}:{number} {name}"
     try:
-        spoil(place / name, rng)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            spoil(place / name, rng)
         out = str(place / "out")
         command = ["transform", str(Path(folder) / "model.npz"), str(place / name), "-o", out]
         if rng.random() < 0.1:
@@ -240,8 +243,8 @@ def invoked(runner, app, command):
     def hang(*_):
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, hang)
-    signal.alarm(PATIENCE)
+    before = signal.signal(signal.SIGPROF, hang)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -254,10 +257,10 @@ def invoked(runner, app, command):
             return result, f"in its own words, {type(cause).__name__}: {str(cause)[:200]}"
         return result, ""
     except Hang:
-        return None, f"more than {PATIENCE} s"
+        return None, f"more than {PATIENCE} s of computing"
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 # --- models and sums ---
@@ -290,7 +293,9 @@ def run_model(seed, number, folder):
     shutil.copy(Path(folder) / "models" / name, path)
     told = f"model {seed}:{number} {name}"
     try:
-        spoil(path, rng)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            spoil(path, rng)
         read = DataSums.load if "sums" in name else load
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -12,7 +12,7 @@ from contrica.errors import ContricaError
 from contrica.moments import DataSums
 from contrica.rows import Blocks
 
-# Seconds that no fit of so few rows may take, on a busy machine.
+# Seconds of computing that no fit of so few rows may take, however busy the machine is.
 PATIENCE = 60
 ESTIMATORS = [
     *("ContrastiveICA", "ContrastiveICA", "ContrastiveICA", "ProportionalContrastiveICA"),
@@ -186,8 +186,8 @@ def run_fit(seed, number):
     def hang(*_):
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, hang)
-    signal.alarm(PATIENCE)
+    before = signal.signal(signal.SIGPROF, hang)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -204,12 +204,12 @@ def run_fit(seed, number):
             trouble = wrong(name, given, kinds, model, scores, plain)
             return f"{told}: {trouble}" if trouble else "right"
     except Hang:
-        return f"{told}: more than {PATIENCE} s"
+        return f"{told}: more than {PATIENCE} s of computing"
     except Exception as error:
         return f"{told}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def wrong(name, given, kinds, model, scores, plain):
