@@ -28,7 +28,7 @@ from contrica.errors import (
     FileError,
     ParameterError,
 )
-from contrica.moments import DataSums, common_basis
+from contrica.moments import DataSums, common_basis, cumulants
 from contrica.rows import Blocks, as_rows, open_rows, read_table
 from tests.said import raises
 
@@ -212,6 +212,10 @@ def test_masked_blocks_and_whole_numbers_are_missing_too(pair):
     with raises(DataError, "not-finite", "X"):
         ContrastiveICA(2).fit(Blocks([masked]), background=pair[1])
     assert np.isnan(as_rows(masked)).sum() == 4
+    with pytest.raises(DataError):
+        cumulants(masked)
+    with raises(DataError, "not-finite", "datasets[0]"):
+        common_basis([masked, pair[1]], 2)
 
 
 @pytest.mark.parametrize("sampled", [False, True])

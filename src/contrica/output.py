@@ -221,9 +221,10 @@ def _replace_files(new: Path, place: Path, written: set[str], ours: tuple[str, .
 def _in_use(file: int | Path) -> Iterator[None]:
     """Lock a file or a folder until the block, or the process, ends; where there are locks."""
     handle = file if isinstance(file, int) else _opened(file)
+    if handle is not None and not _locked(handle):
+        os.close(handle)  # Windows renames no file that is open
+        handle = None
     try:
-        if handle is not None:
-            _locked(handle)
         yield
     finally:
         if handle is not None:

@@ -45,6 +45,7 @@ __all__ = [
     "check_width",
     "generator",
     "in_words",
+    "unmasked",
     "warn_delicate",
 ]
 
@@ -175,6 +176,14 @@ def check_rank(rank: object, n_features: int, name: str = "rank") -> int:
     return count
 
 
+def unmasked(data: Any) -> Any:
+    """Masked entries of numpy's masked arrays as NaN: the numbers behind a mask mean nothing."""
+    if not isinstance(data, np.ma.MaskedArray):
+        return data
+    missing = bool(np.any(np.ma.getmaskarray(data)))
+    return np.ma.filled(data.astype(np.float64), np.nan) if missing else data.data
+
+
 @contextmanager
 def in_words(name: str) -> Iterator[None]:
     """What numpy and scikit-learn say of what is not a table of numbers, as an error of ours."""
@@ -206,7 +215,7 @@ def check_names(names: Sequence[Any] | np.ndarray | None, name: str) -> None:
 def check_matrix(X: object, name: str, *, n_features: int | None = None) -> np.ndarray:
     """A finite real matrix, rows by variables; float32 and float64 pass through uncopied."""
     with in_words(name):
-        matrix = check_array(X, dtype=[np.float64, np.float32], input_name=name)
+        matrix = check_array(unmasked(X), dtype=[np.float64, np.float32], input_name=name)
     check_width(matrix.shape[1], n_features, name)
     return matrix
 

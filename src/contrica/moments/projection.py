@@ -24,7 +24,7 @@ from contrica.rows.products import Chosen, chosen_rows, gram_times, in_memory, p
 from contrica.rows.protocol import Rows, accumulate, block_rows
 from contrica.rows.summary import ColumnSummary, Summary, column_summary
 from contrica.rows.threads import team
-from contrica.validation import check_choice, check_count
+from contrica.validation import check_choice, check_count, check_finite
 
 __all__ = [
     "CUMULANTS",
@@ -99,7 +99,10 @@ def common_basis(
     parts = [as_rows(X) for X in datasets]
     if n_axes(n_pcs, parts[0].shape[1]) is None:
         return None
-    return axes_of(parts, list(map(column_summary, parts)), n_pcs, memory_budget(memory_limit))
+    summaries = list(map(column_summary, parts))
+    for i, summary in enumerate(summaries):
+        check_finite(summary, f"datasets[{i}]")
+    return axes_of(parts, summaries, n_pcs, memory_budget(memory_limit))
 
 
 def axes_of(

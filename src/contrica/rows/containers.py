@@ -20,6 +20,7 @@ from contrica.rows.device import is_tensor, package_of, tensor_rows
 from contrica.rows.protocol import BLOCK_BYTES, Rows
 from contrica.rows.sparse import SparseRows, backed_rows
 from contrica.rows.streams import columns_of, is_stream, stream_rows
+from contrica.validation import unmasked
 
 __all__ = ["as_rows", "column_names"]
 
@@ -49,10 +50,7 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
         return data
     _check_is_a_table(data, name)
     _check_is_not_a_holder(data, name)
-    if isinstance(data, np.ma.MaskedArray):
-        # what is masked is missing; the numbers behind the mask mean nothing
-        missing = bool(np.any(np.ma.getmaskarray(data)))
-        data = np.ma.filled(data.astype(np.float64), np.nan) if missing else data.data
+    data = unmasked(data)
     _check_is_real(data, name)
     if type(data) is np.ndarray:
         # numbers that would be copied as a whole to be doubles are copied block by block instead
