@@ -13,7 +13,7 @@ QUICK := tests/house $(addprefix tests/test_,joint.py ranks.py significance.py p
 	symmetric.py eigen.py metrics.py negentropy.py contrast.py)
 WAYS := Nehalem-1 Sandybridge-2 Haswell-1 Haswell-2
 
-.PHONY: demo test quick slow lint types unit kernels torch oldest bench clean
+.PHONY: demo test quick slow lint types unit kernels torch test-oldest bench clean
 
 demo: $(STAMP)-cli
 	$(BIN)/contrica demo --out demo --overwrite
@@ -52,7 +52,7 @@ torch: $(STAMP)-test
 
 # The suite with the oldest versions that pyproject.toml allows, for which it takes Python 3.11; their own
 # warnings are not ours.
-oldest:
+test-oldest:
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c tests/oldest.txt --editable '.[test]'
 	.venv-oldest/bin/python -m pytest --numprocesses auto --dist worksteal -m 'not timing' -o filterwarnings=default

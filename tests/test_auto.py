@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 
 from contrica import (
@@ -16,7 +15,7 @@ from contrica import (
     save,
 )
 from contrica.datasets import load_digits_on_photos, make_four_clusters, make_synthetic
-from contrica.errors import ParameterWarning
+from contrica.errors import ConvergenceWarning, ParameterWarning, warn
 from contrica.metrics import pattern_cosines, pattern_similarity
 from contrica.moments.fourth import cumulants
 from contrica.solvers import joint_solver, subspace_solver
@@ -208,7 +207,7 @@ def test_a_joint_fit_that_is_sure_of_nothing_says_so():
 
 def test_warnings_of_a_joint_fit_that_is_dropped_are_dropped_too(monkeypatch):
     def complaining(*arguments, **options):
-        warnings.warn("not there yet", ConvergenceWarning, stacklevel=1)
+        warn(ConvergenceWarning("not-converged", "not there yet"))
         return joint_contrast(*arguments, **options)
 
     monkeypatch.setattr(joint_solver, "joint_contrast", complaining)
@@ -216,7 +215,7 @@ def test_warnings_of_a_joint_fit_that_is_dropped_are_dropped_too(monkeypatch):
     noise = np.random.default_rng(0).standard_normal((2, 400, 6))
     with pytest.warns() as said:
         ContrastiveICA(solver="joint", random_state=0, **given).fit(noise[0], background=noise[1])
-    assert "not there yet" in [str(each.message) for each in said]
+    assert "not there yet." in [str(each.message) for each in said]
     with warns(ParameterWarning, "no-effect"):  # and no other: warnings are errors
         model = ContrastiveICA(random_state=0, **given).fit(noise[0], background=noise[1])
     assert model.solver_ == "subspace"

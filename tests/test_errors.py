@@ -3,13 +3,24 @@
 import copy
 import errno
 import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from contrica import ContrastiveICA, errors, load
-from contrica.errors import FileMissingError, FoundFileError, ParameterError
+from contrica.datasets import make_synthetic
+from contrica.errors import (
+    FileMissingError,
+    FoundFileError,
+    ParameterError,
+    ParameterWarning,
+    PatternWarning,
+    collected,
+    warn,
+)
 from contrica.labels import read_labels
 from contrica.moments.streaming import DataSums
 from contrica.output import output_file
@@ -17,7 +28,7 @@ from contrica.rows.device import check_device
 from contrica.rows.files.opening import open_rows
 from contrica.rows.memory import memory_budget
 from contrica.validation import check_same_features, check_seed
-from tests.said import raises
+from tests.said import raises, warns
 
 
 @pytest.mark.parametrize(
@@ -95,3 +106,28 @@ def test_a_folder_that_begins_like_ours_is_the_users():
     ours = Path(errors.__file__).parent
     assert errors._is_ours(ours / "rows" / "streams.py")
     assert not errors._is_ours(ours.with_name("contrica-paper") / "fit.py")
+
+
+def test_fits_in_threads_leave_the_filters_of_warnings_as_they_are():
+    """And each hears of its own warnings only."""
+    data = make_synthetic(4, n_samples=3000, random_state=0)
+    X, Y = data.foreground, data.background
+    before = list(warnings.filters)
+
+    def fit(seed):
+        with collected() as found:
+            warn(ParameterWarning("no-effect", f"{seed}"))
+            ContrastiveICA(2, random_state=seed).fit(X, background=Y)
+            warn(ParameterWarning("no-effect", f"{seed}"))
+        return [warning.got for warning in found if warning.code == "no-effect"]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(fit, range(8))) == [[str(i)] * 2 for i in range(8)]
+    assert warnings.filters == before
+
+
+def test_only_the_kinds_that_are_asked_for_are_collected():
+    with warns(ParameterWarning, "no-effect"), collected(PatternWarning) as found:
+        warn(ParameterWarning("no-effect", "this"))
+        warn(PatternWarning("weak", "that"))
+    assert [warning.code for warning in found] == ["weak"]

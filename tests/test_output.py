@@ -1,6 +1,13 @@
 """Files and folders that are complete or not there."""
 
+import errno
+import json
+import os
+import shutil
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -68,3 +75,99 @@ def test_files_are_refused_or_replaced(tmp_path):
     assert [path.name for path in out.parent.iterdir()] == ["out.csv"]
     with raises(FoundFileError, "is-a-folder"), output_file(out.parent, overwrite=True):
         pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+@pytest.mark.parametrize("way", ["exchange", "renames"])
+def test_a_process_killed_at_any_moment_leaves_the_old_folder_or_the_new_one(way):
+    """And the next run removes what was left; with two renames the folder may be away until then."""
+    script = Path(__file__).parent / "killed.py"
+    found = subprocess.run(
+        [sys.executable, script, way],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    outcomes = json.loads(found.stdout)
+    assert len(outcomes) > 20
+    states = {outcome[0] for outcome in outcomes}
+    assert {"old", "new"} <= states <= {"old", "new"} | ({"absent"} if way == "renames" else set())
+    assert {outcome[1] for outcome in outcomes} == {"next"}
+    assert {tuple(outcome[2]) for outcome in outcomes} == {("out",)}
+
+
+def test_files_of_others_stay_whatever_they_are(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    with output_folder(out) as folder:
+        (folder / "a").write_text("1")
+    (out / "deep" / "er").mkdir(parents=True)
+    (out / "deep" / "er" / "file").write_text("kept")
+    (out / "link").symlink_to("deep/er/file")
+    (out / "dangling").symlink_to("nowhere")
+    (out / "a_1").mkdir()  # a folder is nobody's but the user's
+    out.chmod(0o700)
+    for copies in (False, True):
+        if copies:
+            monkeypatch.setattr(os, "link", lambda *a, **k: (_ for _ in ()).throw(OSError("none")))
+        with output_folder(out, overwrite=True, ours=("a*",)) as folder:
+            (folder / "b").write_text("2")
+        assert sorted(file.name for file in out.iterdir()) == [
+            *("a_1", "b", "dangling", "deep", "link")
+        ]
+        assert (out / "link").is_symlink()
+        assert (out / "link").read_text() == "kept"
+        assert stat.S_IMODE(out.stat().st_mode) == 0o700
+    (out / "c").mkdir()
+    with raises(FoundFileError, "is-a-folder"), output_folder(out, overwrite=True) as folder:
+        (folder / "c").write_text("3")
+    assert (out / "c").is_dir()
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_link_to_a_folder_stays_a_link(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "mine").write_text("kept")
+    (tmp_path / "out").symlink_to("real")
+    with output_folder(tmp_path / "out", overwrite=True) as folder:
+        (folder / "a").write_text("1")
+    assert (tmp_path / "out").is_symlink()
+    assert sorted(file.name for file in (tmp_path / "real").iterdir()) == ["a", "mine"]
+
+
+def test_a_folder_that_cannot_be_renamed_is_written_file_by_file(tmp_path, monkeypatch):
+    """Such as a mount point."""
+    out = tmp_path / "out"
+    with output_folder(out) as folder:
+        (folder / "a").write_text("1")
+    (out / "mine").write_text("kept")
+    monkeypatch.setattr("contrica.output._exchanged", lambda one, other: False)
+    rename = os.rename
+
+    def busy(one, other):
+        if Path(one) == out:
+            raise OSError(errno.EBUSY, "busy")
+        rename(one, other)
+
+    monkeypatch.setattr(os, "rename", busy)
+    with output_folder(out, overwrite=True, ours=("a",)) as folder:
+        (folder / "b").write_text("2")
+    assert sorted(file.name for file in out.iterdir()) == ["b", "mine"]
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_another_process_is_writing_stays(tmp_path):
+    out = tmp_path / "out"
+    with output_folder(out) as first:
+        with output_folder(out) as second:
+            (second / "a").write_text("2")
+        assert first.exists()
+        shutil.rmtree(out)
+        (first / "a").write_text("1")
+    assert (out / "a").read_text() == "1"
+    file = tmp_path / "t.csv"
+    with output_file(file) as one:
+        with output_file(file) as two:
+            two.write_text("2")
+        one.write_text("1")
+    assert file.read_text() == "1"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import numbers
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from sklearn.metrics import silhouette_score
 
-from contrica.errors import ContricaError, DataError, ParameterError
+from contrica.errors import ContricaError, DataError, ParameterError, collected
 from contrica.estimators import (
     Background,
     ContrastiveICA,
@@ -133,8 +132,8 @@ class MethodResult:
         Wall time of the fit.
     choice : str
         What the method chose by itself: ranks, α, scale.
-    warnings : tuple of Warning
-        Each text once.
+    warnings : tuple of ContricaWarning
+        Each text once. Those of other packages are given as usual.
     error : Exception or None
     """
 
@@ -337,8 +336,7 @@ def _run(
     contrast = source = scores = background_scores = silhouette = None
     error: Exception | None = None
     choice = ""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected() as caught:
         start = time.perf_counter()
         try:
             model.fit(X, background=background)
@@ -356,7 +354,7 @@ def _run(
         *(key, METHODS[key].name, model, contrast, source, scores, background_scores, silhouette),
         seconds,
         choice,
-        _by_text(w.message for w in caught),
+        _by_text(caught),
         error,
     )
 

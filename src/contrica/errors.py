@@ -13,7 +13,9 @@ import errno
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import sklearn
@@ -25,6 +27,7 @@ __all__ = [
     "ContricaWarning",
     "ConvergenceWarning",
     "DataError",
+    "DataTypeError",
     "DelicateDataWarning",
     "FeaturesError",
     "FileError",
@@ -41,6 +44,7 @@ __all__ = [
     "ParameterWarning",
     "PatternWarning",
     "Told",
+    "collected",
     "unmarked",
     "warn",
 ]
@@ -170,6 +174,10 @@ class IterationError(DataError, TypeError):
     """Rows cannot be read as often as they are needed."""
 
 
+class DataTypeError(DataError, TypeError):
+    """Rows are of a type that no table can be made of."""
+
+
 class FileError(InputError):
     """A file does not hold what it should, or holds what cannot be used."""
 
@@ -273,6 +281,44 @@ def _folder(file: object) -> str:
 _NOT_THE_USERS = (_folder(__file__), _folder(sklearn.__file__))
 
 
+# Where warnings go instead of to the user; of each thread its own.
+_collecting: ContextVar[tuple[tuple[type, ...], list[Any]] | None] = ContextVar(
+    "collecting", default=None
+)
+
+
+@contextmanager
+def collected(*kinds: type[ContricaWarning]) -> Iterator[list[Any]]:
+    """Keep what contrica warns of in a block from the user, in a list.
+
+    Filters of `warnings` belong to all threads: `warnings.catch_warnings` around a fit would change them
+    for fits in other threads, and, where those overlap, for good.
+
+    Parameters
+    ----------
+    *kinds : class of ContricaWarning
+        Which ones; all by default. Others are given as usual.
+
+    Yields
+    ------
+    list of ContricaWarning
+        Those so far.
+
+    Examples
+    --------
+    >>> with collected() as found:
+    ...     warn(ParameterWarning("no-effect", "`tol` had no effect"))
+    >>> found[0].code
+    'no-effect'
+    """
+    found: list[Any] = []
+    token = _collecting.set((kinds or (ContricaWarning,), found))
+    try:
+        yield found
+    finally:
+        _collecting.reset(token)
+
+
 def warn(warning: ContricaWarning) -> None:
     """Warn at the line of the caller's own code, however deep in the library the warning arose.
 
@@ -280,6 +326,10 @@ def warn(warning: ContricaWarning) -> None:
     ----------
     warning : ContricaWarning
     """
+    waiting = _collecting.get()
+    if waiting is not None and isinstance(warning, waiting[0]):
+        waiting[1].append(warning)
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1

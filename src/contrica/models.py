@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
-from collections.abc import Iterator
+import re
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contrica._version import __version__
-from contrica.errors import FileError, FileMissingError, ParameterError, unmarked
+from contrica.archive import Archive, read_archive
+from contrica.errors import FileError, ParameterError, unmarked
 from contrica.estimators import (
     ContrastiveICA,
     ContrastivePCA,
@@ -22,9 +21,7 @@ from contrica.estimators import (
     ProbabilisticContrastivePCA,
     ProportionalContrastiveICA,
 )
-from contrica.output import output_file
-from contrica.solvers.permutation_null import ContrastScree
-from contrica.solvers.ranks import Scree
+from contrica.estimators._saving import LEFT_OUT, MODEL_FILE, RECORDS
 from contrica.solvers.selection import RankChoice
 
 __all__ = ["load", "save"]
@@ -36,18 +33,31 @@ _MODELS: dict[str, Any] = {
         *(ContrastivePCA, ProbabilisticContrastivePCA, GeneralizedContrastivePCA),
     )
 }
-# What a file that is not a saved model, or a damaged one, can raise on the way.
-_NO_MODEL = (
-    *(ValueError, KeyError, OSError, EOFError, AttributeError, TypeError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+# What earlier versions called otherwise.
+_RENAMED = {
+    "pattern_scores_": "pattern_t_values_",
+    "rank_choice_.scores": "rank_choice_.t_values",
+    "n_rows_held_": "n_rows_sampled_",
+}
+# Arrays that every use of a model needs, by the length of each of their axes: components or variables.
+_SHAPES = {
+    "components_": ("k", "p"),
+    "mean_": ("p",),
+    "filters_": ("k", "p"),
+    "contrast_ratio_": ("k",),
+    "source_ratio_": ("k",),
+    "foreground_weights_": ("k",),
+    "score_scales_": ("k",),
+    "feature_names_in_": ("p",),
+}
+_NEEDED = ("components_", "mean_", "n_features_in_", "contrast_ratio_")
 
 
 def save(model: Any, path: str | Path) -> None:
-    """Save a fitted model as an npz file of plain arrays and json; no pickle.
+    """Save a fitted model as an npz file of plain arrays and json, with checksums; no pickle.
 
     A ``random_state`` that is a generator, not a number, is not kept, nor are the sums of `partial_fit`,
-    which `contrica.moments.DataSums.save` saves.
+    which `contrica.moments.DataSums.save` saves. ``model.save(path)`` does the same.
 
     Parameters
     ----------
@@ -56,67 +66,88 @@ def save(model: Any, path: str | Path) -> None:
     path : path
         Written under a temporary name and then renamed.
     """
-    name = type(model).__name__
-    if name not in _MODELS:
+    if type(model) not in _MODELS.values():
         raise ParameterError(
             "unknown-model",
-            f"a {name} cannot be saved",
+            f"a {type(model).__name__} cannot be saved",
             remedy=f"Give one of {', '.join(_MODELS)}.",
             parameter="model",
         )
-    model._check_fitted()
-    parameters = {key: _plain(value) for key, value in model.get_params().items()}
+    model.save(path)
+
+
+def load(path: str | Path) -> Any:
+    """Load a model that `save`, of this or of an earlier version, wrote.
+
+    Checksums of the header and of every array are compared, sizes before memory is taken for them.
+    Nothing in the file is executed, and only what a fit learns is set.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    estimator
+        Fitted, ready to `transform`.
+
+    Raises
+    ------
+    FileError
+        If the file is not a model, or damaged, or of a later version.
+    FileMissingError
+    """
+    found = read_archive(path, MODEL_FILE)
+    try:
+        return _model(found)
+    except Exception as error:  # whatever is made of a header that says something else
+        raise FileError(
+            MODEL_FILE.code,
+            f"{unmarked(path)} is not a model saved by contrica {__version__} or an earlier version"
+            f"{_reason(error)}",
+            remedy=MODEL_FILE.remedy,
+            parameter="path",
+        ) from error
+
+
+class _Unfit(Exception):
+    """Why what a file says is not a model, in words."""
+
+
+def _reason(error: Exception) -> str:
+    return f": {unmarked(error)}" if isinstance(error, _Unfit) else ""
+
+
+def _model(found: Archive) -> Any:
+    """The model that a file describes; refused, as any error, where that is none."""
+    name, parameters = found.header["model"], found.header["parameters"]
+    made = _MODELS.get(name)
+    if made is None:
+        raise _Unfit(f"{name!r} is not a model that is known here")
+    if name == ContrastiveICA.__name__:
+        parameters.setdefault("solver", "paper")  # the only one there was
+    unknown = parameters.keys() - signature(made).parameters.keys()
+    if unknown:
+        raise _Unfit(f"{name} has no parameter {min(unknown)!r}")
+    model = made(**parameters)
     learnt = {
-        key: value
-        for key, value in vars(model).items()
-        if key.endswith("_") and key not in _LEFT_OUT
+        _RENAMED.get(key, key): value
+        for key, value in {**found.header["learnt"], **found.arrays}.items()
+        if key not in LEFT_OUT
     }
-    records = {
-        key: type(value).__name__
-        for key, value in learnt.items()
-        if type(value) in _RECORDS.values()
-    }
-    learnt = dict(_spread(learnt))
-    arrays = {
-        key: value.astype(str) if value.dtype == object else value
-        for key, value in learnt.items()
-        if isinstance(value, np.ndarray)
-    }
-    numbers = {key: _plain(value) for key, value in learnt.items() if key not in arrays}
-    header = {
-        "model": name,
-        "version": __version__,
-        "parameters": parameters,
-        "learnt": numbers,
-        "records": records,
-    }
-    with output_file(path, overwrite=True) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **{"header": np.array(json.dumps(header)), **arrays})  # type: ignore[arg-type]
-
-
-# Attributes that are records of several fields.
-_RECORDS: dict[str, Any] = {kind.__name__: kind for kind in (RankChoice, Scree, ContrastScree)}
-# Sums, which are large. Earlier versions wrote that there are none.
-_LEFT_OUT = ("foreground_sums_", "background_sums_")
-# What earlier versions called otherwise.
-_RENAMED = {
-    "pattern_scores_": "pattern_t_values_",
-    "rank_choice_.scores": "rank_choice_.t_values",
-    "n_rows_held_": "n_rows_sampled_",
-}
-
-
-def _spread(learnt: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What was learnt, records as one entry for each of their fields."""
+    learnt = _rejoined(learnt, found.header.get("records", {}))
+    learnt |= _older(name, parameters, learnt)
+    _check_learnt(made, learnt)
     for key, value in learnt.items():
-        if type(value) in _RECORDS.values():
-            yield from ((f"{key}.{field}", part) for field, part in value._asdict().items())
-        else:
-            yield key, value
+        setattr(model, key, value.astype(object) if key == "feature_names_in_" else value)
+    axes = model._axes  # what rows are multiplied by, whatever the method makes them of
+    if axes.shape != model.components_.shape or not np.isfinite(axes).all():
+        raise _Unfit("rows cannot be scored by it")
+    return model
 
 
 def _rejoined(learnt: dict[str, Any], records: dict[str, str]) -> dict[str, Any]:
-    """The reverse of `_spread`; of which kind each record is stands beside it."""
+    """Records of the fields that were saved; of which kind each is stands beside them."""
     fields = {key: value for key, value in learnt.items() if "." in key}
     whole = {key: value for key, value in learnt.items() if key not in fields}
     for name in dict.fromkeys(key.partition(".")[0] for key in fields):
@@ -126,7 +157,7 @@ def _rejoined(learnt: dict[str, Any], records: dict[str, str]) -> dict[str, Any]
             for key, value in fields.items()
             if key.startswith(f"{name}.")
         }
-        whole[name] = _RECORDS[records.get(name, RankChoice.__name__)](**known)
+        whole[name] = RECORDS[records.get(name, RankChoice.__name__)](**known)
     return whole
 
 
@@ -155,57 +186,21 @@ def _older(name: str, parameters: dict[str, Any], learnt: dict[str, Any]) -> dic
     return found
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(each) for each in value]  # a sweep of parameters
-    return value if isinstance(value, str | int | float | bool | None) else None
-
-
-def load(path: str | Path) -> Any:
-    """Load a model written by `save`.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    estimator
-        Fitted, ready to `transform`.
-    """
-    path = Path(path)
-    if not path.is_file():
-        folder = path.is_dir()
-        raise FileMissingError(
-            "is-a-folder" if folder else "missing",
-            f"{unmarked(path)} {'is a folder' if folder else 'does not exist'}",
-            remedy="Name the model.npz in it." if folder else "Check the path.",
-            parameter="path",
-            filename=path,
-        )
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            header = json.loads(str(stored["header"]))
-            arrays = {key: stored[key] for key in stored.files if key != "header"}
-        name, parameters = header["model"], header["parameters"]
-        if name == ContrastiveICA.__name__:
-            parameters.setdefault("solver", "paper")  # the only one there was
-        model = _MODELS[name](**parameters)
-        learnt = {**header["learnt"], **arrays}
-        learnt = {
-            _RENAMED.get(key, key): value for key, value in learnt.items() if key not in _LEFT_OUT
-        }
-        learnt = _rejoined(learnt, header.get("records", {}))
-        learnt |= _older(name, parameters, learnt)
-    except _NO_MODEL as error:
-        raise FileError(
-            "not-a-model",
-            f"{unmarked(path)} is not a model saved by contrica {__version__} or an earlier version",
-            remedy="Give a file that save wrote, or contrica fit: model.npz.",
-            parameter="path",
-        ) from error
-    for key, value in learnt.items():
-        setattr(model, key, value.astype(object) if key == "feature_names_in_" else value)
-    return model
+def _check_learnt(made: Any, learnt: dict[str, Any]) -> None:
+    """Refuse what a fit does not learn, and what does not fit together."""
+    for name in learnt:
+        # a method or a property of the class must never be replaced
+        if not re.fullmatch(r"[a-z][a-z0-9_]*_", name) or hasattr(made, name):
+            raise _Unfit(f"{name!r} is not what a fit learns")
+    for name in _NEEDED:
+        if name not in learnt:
+            raise _Unfit(f"{name} is missing")
+    lengths = dict(zip("kp", np.shape(learnt["components_"]), strict=True))
+    if learnt["n_features_in_"] != lengths["p"]:
+        raise _Unfit("components_ are not over n_features_in_ variables")
+    for name, axes in _SHAPES.items():
+        if name in learnt and np.shape(learnt[name]) != tuple(lengths[axis] for axis in axes):
+            raise _Unfit(f"{name} has another shape than components_ ask for")
+    for name in ("components_", "mean_", "filters_"):
+        if name in learnt and not np.isfinite(learnt[name]).all():
+            raise _Unfit(f"{name} holds what is not a finite number")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
 from contrica.errors import (
+    ContricaError,
     DataError,
+    DataTypeError,
     DelicateDataWarning,
     FeaturesError,
     ParameterError,
@@ -19,6 +23,7 @@ from contrica.errors import (
 )
 
 __all__ = [
+    "as_basis",
     "check_choice",
     "check_count",
     "check_covariance_rank",
@@ -27,6 +32,8 @@ __all__ = [
     "check_matrix",
     "check_n_rows",
     "check_n_variables",
+    "check_names",
+    "check_numbers",
     "check_patterns",
     "check_rank",
     "check_same_features",
@@ -37,6 +44,8 @@ __all__ = [
     "check_variation",
     "check_width",
     "generator",
+    "in_words",
+    "unmasked",
     "warn_delicate",
 ]
 
@@ -167,9 +176,46 @@ def check_rank(rank: object, n_features: int, name: str = "rank") -> int:
     return count
 
 
+def unmasked(data: Any) -> Any:
+    """Masked entries of numpy's masked arrays as NaN: the numbers behind a mask mean nothing."""
+    if not isinstance(data, np.ma.MaskedArray):
+        return data
+    missing = bool(np.any(np.ma.getmaskarray(data)))
+    return np.ma.filled(data.astype(np.float64), np.nan) if missing else data.data
+
+
+@contextmanager
+def in_words(name: str) -> Iterator[None]:
+    """What numpy and scikit-learn say of what is not a table of numbers, as an error of ours."""
+    try:
+        yield
+    except ContricaError:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        kind = DataTypeError if isinstance(error, TypeError) else DataError
+        raise kind("not-a-table", unmarked(error).rstrip("."), parameter=name) from error
+
+
+def check_names(names: Sequence[Any] | np.ndarray | None, name: str) -> None:
+    """Refuse two variables of one name, which could not be told apart."""
+    twice = [
+        label
+        for label, count in Counter(map(str, () if names is None else names)).items()
+        if count > 1
+    ]
+    if twice:
+        raise FeaturesError(
+            "same-names",
+            f"{_quoted(name)} has more than one variable called {_listing(twice)}",
+            remedy="Rename them.",
+            parameter=name,
+        )
+
+
 def check_matrix(X: object, name: str, *, n_features: int | None = None) -> np.ndarray:
     """A finite real matrix, rows by variables; float32 and float64 pass through uncopied."""
-    matrix = check_array(X, dtype=[np.float64, np.float32], input_name=name)
+    with in_words(name):
+        matrix = check_array(unmasked(X), dtype=[np.float64, np.float32], input_name=name)
     check_width(matrix.shape[1], n_features, name)
     return matrix
 
@@ -187,6 +233,22 @@ def check_width(width: int, n_features: int | None, name: str) -> None:
 
 
 def check_dataset(data: Any, name: str) -> None:
+    """Refuse what no conversion to numbers should be tried on, and single rows, by the dataset's name."""
+    check_numbers(data, name)
+    shape = getattr(data, "shape", None)
+    if hasattr(data, "columns") and shape is not None and len(shape) == 2:
+        check_n_variables(shape[1], name)
+    if shape is not None and len(shape) == 2 and shape[0] == 1 and shape[1] > 0:
+        raise DataError(
+            "too-few-rows",
+            f"{_quoted(name)} has 1 sample(s)",
+            "at least 2 rows are needed to see any variation",
+            "Rows are samples and columns are variables: transpose it if they are swapped.",
+            name,
+        )
+
+
+def check_numbers(data: Any, name: str) -> None:
     """Refuse what no conversion to numbers should be tried on, by the dataset's name."""
     kind = getattr(getattr(data, "dtype", None), "kind", "f")
     if kind == "c":
@@ -204,13 +266,12 @@ def check_dataset(data: Any, name: str) -> None:
             "Convert it first, or drop the columns that are not measurements.",
             name,
         )
-    shape = getattr(data, "shape", None)
-    if shape is not None and len(shape) == 2 and shape[0] == 1 and shape[1] > 0:
+    if getattr(getattr(data, "dtype", None), "names", None):
         raise DataError(
-            "too-few-rows",
-            f"{_quoted(name)} has 1 sample(s)",
-            "at least 2 rows are needed to see any variation",
-            "Rows are samples and columns are variables: transpose it if they are swapped.",
+            "structured",
+            f"{_quoted(name)} is a structured array with fields {_listing(data.dtype.names)}",
+            "a table of rows by variables is needed",
+            "Pass numpy.lib.recfunctions.structured_to_unstructured(data).",
             name,
         )
 
@@ -258,6 +319,19 @@ def check_patterns(vectors: object, name: str) -> np.ndarray:
             parameter=name,
         )
     return array / norms
+
+
+def as_basis(basis: object) -> np.ndarray:
+    """Axes as the columns of a matrix of finite numbers."""
+    try:
+        return check_array(basis, dtype=np.float64, input_name="basis")
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ParameterError(
+            "basis-shape",
+            f"`basis` is not a matrix of numbers ({unmarked(' '.join(str(error).split())[:200])})",
+            remedy="Give a row for each variable and a column for each axis.",
+            parameter="basis",
+        ) from error
 
 
 def check_same_features(
@@ -329,6 +403,16 @@ def check_variation(summaries: Mapping[str, Any]) -> None:
             parameter="X",
         )
     for name, part in summaries.items():
+        size = float(np.maximum(np.abs(part.high), np.abs(part.low)).max())
+        if size > 1e45:  # then what can vary by less than the limit below is constant
+            raise DataError(
+                "range",
+                f"{_quoted(name)} holds numbers as large as {size:.0e}, and squares and fourth powers of "
+                "such numbers leave the range of floating point",
+                remedy="Is such a number a mark for a missing value? Else divide both datasets by one "
+                "common factor.",
+                parameter=name,
+            )
         reach = float((part.high - part.low).max())
         if reach > 0 and not 1e-30 < reach < 1e30:
             raise DataError(

@@ -71,7 +71,7 @@ def test_what_is_no_model_is_one_sentence(files):
     assert "Check the path" in refused(
         run("transform", files / "none.npz", *call), FileMissingError, "missing"
     )
-    assert "Name the model.npz in it" in refused(
+    assert "Name the file in it" in refused(
         run("transform", files, *call), FileMissingError, "is-a-folder"
     )
     damaged = run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -345,22 +346,23 @@ class BaseContrastive(ContrastTransformer):
                 "Stack them, or use fit.",
                 "background",
             )
-        sums: list[DataSums] = [vars(self)[name] for name in _SUMS if name in vars(self)]
+        # copies, which share what they hold until rows are added
+        sums: list[DataSums] = [copy(vars(self)[name]) for name in _SUMS if name in vars(self)]
         if not sums:
             sums = [DataSums(basis=self.basis, memory_limit=self.memory_limit) for _ in _SUMS]
         name = type(self).__name__
-        with self._at_work():
+        with self._at_work(), unchanged_on_error(self):
             check_summable(self._workplace)
             check_scalable(self.scale, self.basis)
             add_blocks(sums, (X, background), ("X", "background"), self._workplace, name)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        self.foreground_sums_, self.background_sums_ = sums
-        for part in sums:
-            if part.n_features:
-                self.n_features_in_ = part.n_features
-            if part.columns:
-                self.feature_names_in_ = np.array(part.columns, dtype=object)
+            for name in [name for name in vars(self) if name.endswith("_")]:
+                delattr(self, name)
+            self.foreground_sums_, self.background_sums_ = sums
+            for part in sums:
+                if part.n_features:
+                    self.n_features_in_ = part.n_features
+                if part.columns:
+                    self.feature_names_in_ = np.array(part.columns, dtype=object)
         return self
 
     def fit_sums(self) -> Self:
@@ -377,9 +379,10 @@ class BaseContrastive(ContrastTransformer):
                 "no rows were added",
                 remedy="Call partial_fit(X, background=...) first, or fit(X, background=...).",
             )
-        self.fit(sums["foreground_sums_"], background=sums["background_sums_"])
-        for name, part in sums.items():
-            setattr(self, name, part)
+        with unchanged_on_error(self):
+            self.fit(sums["foreground_sums_"], background=sums["background_sums_"])
+            for name, part in sums.items():
+                setattr(self, name, part)
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

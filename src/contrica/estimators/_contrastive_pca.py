@@ -73,8 +73,15 @@ def contrastive_pca_path(
     fore, back = _check_covariances(foreground_covariance, background_covariance)
     count = _check_n_components(n_components, len(fore))
     return np.stack(
-        [leading_eigenpairs(fore - alpha * back, count)[1] for alpha in _check_alphas(alphas)]
+        [leading_eigenpairs(_difference(fore, back, a), count)[1] for a in _check_alphas(alphas)]
     )
+
+
+def _difference(fore: np.ndarray, back: np.ndarray, alpha: float) -> np.ndarray:
+    """``C_x − α C_y`` or, where that leaves the range of numbers, the same over α."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = fore - alpha * back
+    return found if np.isfinite(found).all() else fore / alpha - back
 
 
 def _check_covariances(fore: Any, back: Any) -> tuple[np.ndarray, np.ndarray]:

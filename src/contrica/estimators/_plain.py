@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +10,12 @@ import numpy as np
 from contrica.decompositions import htd
 from contrica.errors import PatternWarning, warn
 from contrica.estimators._contrastive_pca import leading_eigenpairs
-from contrica.estimators._transformer import ContrastTransformer, CovarianceTransformer, documented
+from contrica.estimators._transformer import (
+    ContrastTransformer,
+    CovarianceTransformer,
+    documented,
+    unchanged_on_error,
+)
 from contrica.moments.estimates import Cumulants
 from contrica.moments.projection import (
     CUMULANTS,
@@ -19,6 +25,7 @@ from contrica.moments.projection import (
     project_cumulants,
 )
 from contrica.moments.symmetric import fix_signs, n_packed
+from contrica.rows.dataset import Dataset
 from contrica.rows.memory import memory_budget
 from contrica.solvers.ranks import choose_ranks
 from contrica.solvers.ratio import contrast_ratio
@@ -156,7 +163,12 @@ class PlainICA(ContrastTransformer):
     @documented
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Self:
         self._check_parameters()
-        datasets = self._open(X, y, background)
+        with unchanged_on_error(self):
+            self._fit(self._open(X, y, background))
+        return self
+
+    def _fit(self, datasets: Sequence[Dataset]) -> None:
+        """Find the patterns, and store them."""
         rows = [part.rows for part in datasets]
         summaries = [part.summary for part in datasets]
         self.basis_ = axes_of(rows, summaries, self.n_pcs, memory_budget())
@@ -180,7 +192,6 @@ class PlainICA(ContrastTransformer):
         self.components_ = fix_signs(lifted).T
         self.contrast_ratio_ = ratio[keep]
         self.weights_ = found.weights[keep]
-        return self
 
     def _choose_rank(self, fore: Cumulants, back: Cumulants | None) -> int:
         p = fore.n_features

@@ -89,7 +89,11 @@ def probabilistic_pca_path(
         values, directions[i] = leading_eigenpairs(difference, count)
         if count < p:  # with nothing discarded there is no noise to estimate
             noise[i] = (np.trace(difference) - values.sum()) / (p - count)
-        lengths[i] = np.sqrt(np.maximum(values - noise[i], 0.0))
+        # what is left by rounding of covariances of lower rank is nothing
+        floor = p * np.finfo(float).eps * np.abs(values).max()
+        noise[i] = 0.0 if abs(noise[i]) <= floor else noise[i]
+        above = values - noise[i]
+        lengths[i] = np.sqrt(np.where(above > floor, above, 0.0))
     return ProbabilisticPath(directions, lengths, noise)
 
 
@@ -235,7 +239,9 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
         directions, lengths = path.directions[0], path.lengths[0]
         self.loadings_ = path.loadings[0]
         self.noise_variance_ = float(path.noise_variance[0])
-        deviations = np.sqrt(np.einsum("pk,pq,qk->k", directions, foreground, directions))
+        variances = np.einsum("pk,pq,qk->k", directions, foreground, directions)
+        floor = len(foreground) * np.finfo(float).eps * np.trace(foreground)
+        deviations = np.sqrt(np.where(variances > floor, variances, 0.0))
         self.score_scales_ = self._score_scales(lengths, deviations)
         none = int(np.sum(lengths == 0))
         if none:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from contrica.errors import DataError, DelicateDataWarning, ParameterError, PatternWarning, warn
 from contrica.estimators._background import Background, GroupLabels
+from contrica.estimators._saving import save_model
 from contrica.moments.estimates import Cumulants
 from contrica.moments.fourth import cumulants
 from contrica.moments.symmetric import fix_signs
@@ -22,13 +24,17 @@ from contrica.rows.dataset import Dataset, check_same_variables, names_of, read_
 from contrica.rows.device import is_tensor, tensor_times
 from contrica.rows.products import rows_times
 from contrica.rows.protocol import Rows
+from contrica.rows.streams import is_stream
 from contrica.rows.summary import ColumnSummary
 from contrica.solvers.ratio import contrast_ratio
 from contrica.validation import (
     check_count,
+    check_names,
+    check_numbers,
     check_same_features,
     check_scores,
     check_variation,
+    in_words,
     warn_delicate,
 )
 
@@ -104,6 +110,11 @@ def changed_parameters(model: Any, names: Sequence[str]) -> list[str]:
     return [name for name in names if getattr(model, name) != defaults[name].default]
 
 
+def _is_table(part: Any) -> bool:
+    """Whether one of a list is a dataset of its own, and not a row."""
+    return is_stream(part) or len(getattr(part, "shape", ())) == 2
+
+
 def ranking_ratio(model: Any) -> tuple[str, np.ndarray]:
     """What a fitted model's patterns are ranked by: its symbol, "k(b)" or "k(f)", and the values.
 
@@ -136,7 +147,8 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     _of_contrast: ClassVar[tuple[str, ...]] = ()
 
     def _check_parameters(self) -> None:
-        auto = self._counts_by_itself and self.n_components == "auto"
+        named = isinstance(self.n_components, str) and self.n_components == "auto"
+        auto = self._counts_by_itself and named
         if self.n_components is not None and not auto:
             check_count("n_components", self.n_components)
 
@@ -231,7 +243,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 remedy="Pass rows, or a list of several datasets.",
                 parameter="background",
             )
-        tables = [len(getattr(part, "shape", ())) == 2 for part in background] if listed else []
+        tables = [_is_table(part) for part in background] if listed else []
         if not any(tables):
             return {"background": background}
         self._check_list(background, tables)
@@ -287,7 +299,10 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self._check_fitted()
         rows = as_rows(X, "X")
         if not isinstance(rows, Rows):
-            rows = validate_data(self, rows, dtype=np.float64, reset=False)
+            check_numbers(rows, "X")
+            check_names(names_of(X), "X")
+            with in_words("X"):
+                rows = validate_data(self, rows, dtype=np.float64, reset=False)
             self._check_scored(rows)
             return (rows - self.mean_) @ self._projector.T
         are_read = rows.is_counted
@@ -339,7 +354,8 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _checked_scores(self, X: Any) -> np.ndarray:
         self._check_fitted()
-        scores: np.ndarray = check_array(X, dtype=np.float64, input_name="scores")
+        with in_words("X"):
+            scores: np.ndarray = check_array(X, dtype=np.float64, input_name="scores")
         if scores.shape[1] != len(self.components_):
             raise DataError(
                 "scores-shape",
@@ -349,6 +365,19 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "X",
             )
         return scores
+
+    def save(self, path: str | Path) -> None:
+        """Save the fitted model as an npz file with checksums, for `contrica.load`; no pickle.
+
+        A ``random_state`` that is a generator, not a number, is not kept, nor are the sums of
+        `partial_fit`, which `contrica.moments.DataSums.save` saves.
+
+        Parameters
+        ----------
+        path : path
+            Written under a temporary name and then renamed.
+        """
+        save_model(self, path)
 
     @property
     def _n_features_out(self) -> int:

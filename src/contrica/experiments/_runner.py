@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -21,6 +20,7 @@ from contrica.errors import (
     FoundFileError,
     IdentifiabilityWarning,
     PatternWarning,
+    collected,
     unmarked,
 )
 from contrica.experiments._report import Result, Row, markdown
@@ -148,8 +148,7 @@ def _quietly(function: Callable[..., Any], task: Sequence[Any]) -> Any:
     from threadpoolctl import threadpool_limits
 
     # one thread also where a single process does the work, so that both give the same bits
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore")
+    with collected(), threadpool_limits(1):
         return function(*task)
 
 
@@ -299,11 +298,9 @@ def _run(
     ours = [] if earlier is None else earlier.files
     with (
         output_folder(folder, overwrite=True, ours=ours) as temporary,
-        warnings.catch_warnings(),
-    ):
         # what the library warns of in a single fit is part of the experiment
-        for category in (DelicateDataWarning, IdentifiabilityWarning, PatternWarning):
-            warnings.simplefilter("ignore", category)
+        collected(DelicateDataWarning, IdentifiabilityWarning, PatternWarning),
+    ):
         run = Run(temporary, quick, None if data is None else Path(data), n_jobs, report)
         rows: list[Row] = function(run)
         files = sorted(file.name for file in temporary.iterdir())

@@ -19,6 +19,7 @@ __all__ = [
     "centred_cumulants",
     "factors",
     "pooled",
+    "scaled_fourth",
     "third_factor",
 ]
 
@@ -55,6 +56,32 @@ class Cumulants:
         """Number of variables, p."""
         return self.mean.shape[0]
 
+    def in_unit(self, unit: float, origin: np.ndarray) -> Cumulants:
+        """Cumulants of ``unit · x + origin``, κ₄ written out where it is.
+
+        Parameters
+        ----------
+        unit : float
+        origin : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        Cumulants
+        """
+        third: SymmetricThird | None = None
+        if self.third is not None:
+            axes = unit * np.eye(self.n_features)
+            third = ThirdCongruence(self.third, axes)
+            if isinstance(self.third, ThirdTensor):
+                third = self.third * unit**3
+        return Cumulants(
+            unit * self.mean + origin,
+            unit**2 * self.covariance,
+            scaled_fourth(self.fourth, unit**4),
+            self.n_samples,
+            third,
+        )
+
     def projected(self, axes: np.ndarray) -> Cumulants:
         """Cumulants of ``Uᵀx``, κ₃ and κ₄ written out; no rows are needed."""
         return Cumulants(
@@ -78,6 +105,23 @@ def centred_cumulants(data: Cumulants) -> Cumulants:
     Cumulants
     """
     return replace(data, mean=np.zeros_like(data.mean))
+
+
+def scaled_fourth(fourth: TensorOperator, factor: float) -> TensorOperator:
+    """A multiple of κ₄, written out where it is.
+
+    Parameters
+    ----------
+    fourth : TensorOperator
+    factor : float
+
+    Returns
+    -------
+    TensorOperator
+    """
+    if isinstance(fourth, PackedTensor):
+        return PackedTensor(factor * fourth.flattening, fourth.n_features)
+    return fourth if factor == 1 else fourth * factor
 
 
 def third_inside(third: SymmetricThird, axes: np.ndarray) -> ThirdTensor:

@@ -118,7 +118,9 @@ class Moments:
         if n == 0:
             return expanded
         if self.n_samples == 0:
-            self._shift = to_numpy(xp.mean(block, axis=0))
+            # about the first row, so that what does not vary is at its mean exactly
+            first = block[:1, :]
+            self._shift = to_numpy(first[0, :] + xp.mean(block - first, axis=0))
         # Expanded rows as columns: every write below is then one contiguous product.
         if expanded is None or expanded.shape[1] != n or expanded.dtype != block.dtype:
             expanded = xp.empty((self._size, n), **same_kind(block))
@@ -176,6 +178,12 @@ class Moments:
         if made.n_samples:
             made._panels = [np.array(state["gram"], order="F")]  # a copy: it will be added to
         return made
+
+    def counts_its_rows(self) -> bool:
+        """Whether the sums are of as many rows, and variables, as they are said to be."""
+        gram = self._panels[0] if len(self._panels) == 1 else self._whole()
+        sized = tuple(gram.shape) == (self._size, self._size)
+        return sized and bool(gram[0, 0] == self.n_samples) and bool(np.isfinite(gram).all())
 
     def __getstate__(self) -> dict[str, Any]:
         # what is sent between processes is numpy's
@@ -256,6 +264,22 @@ class PointMoments(NamedTuple):
     second: np.ndarray
     third: ThirdTensor
     fourth: PackedTensor
+
+    def in_unit(self, unit: float) -> PointMoments:
+        """Moments of the rows times a number, about the point times that number.
+
+        Parameters
+        ----------
+        unit : float
+
+        Returns
+        -------
+        PointMoments
+        """
+        fourth = PackedTensor(unit**4 * self.fourth.flattening, self.fourth.n_features)
+        return PointMoments(
+            self.n_samples, unit * self.first, unit**2 * self.second, self.third * unit**3, fourth
+        )
 
 
 def moved_moments(moments: Moments, mean: np.ndarray) -> PointMoments:

@@ -24,7 +24,7 @@ from contrica.rows.products import Chosen, chosen_rows, gram_times, in_memory, p
 from contrica.rows.protocol import Rows, accumulate, block_rows
 from contrica.rows.summary import ColumnSummary, Summary, column_summary
 from contrica.rows.threads import team
-from contrica.validation import check_choice, check_count
+from contrica.validation import check_choice, check_count, check_finite
 
 __all__ = [
     "CUMULANTS",
@@ -99,7 +99,10 @@ def common_basis(
     parts = [as_rows(X) for X in datasets]
     if n_axes(n_pcs, parts[0].shape[1]) is None:
         return None
-    return axes_of(parts, list(map(column_summary, parts)), n_pcs, memory_budget(memory_limit))
+    summaries = list(map(column_summary, parts))
+    for i, summary in enumerate(summaries):
+        check_finite(summary, f"datasets[{i}]")
+    return axes_of(parts, summaries, n_pcs, memory_budget(memory_limit))
 
 
 def axes_of(
@@ -489,11 +492,24 @@ def _leading_axes(
     if few or count >= min(p, rows) - 1:
         # the right singular vectors of the rows themselves
         centred = np.vstack([in_memory(X) - mean for X, mean in datasets])
-        _, singular, right = np.linalg.svd(centred, full_matrices=count > rows)
+        _, singular, right = np.linalg.svd(centred, full_matrices=False)
         values = np.zeros(count)
         values[: min(count, rows)] = singular[:count] ** 2
-        return values, right[:count].T, trace
+        return values, _completed(right[:count].T, count), trace
     return *_lanczos_axes(datasets, count), trace
+
+
+def _completed(axes: np.ndarray, count: int) -> np.ndarray:
+    """Orthonormal columns, with others that make them so many; never p × p numbers."""
+    p, known = axes.shape
+    if known >= count:
+        return axes
+    # beside the variables that have the least part in those there are
+    leverage = np.einsum("ij,ij->i", axes, axes)
+    others = np.zeros((p, count - known))
+    others[np.argsort(leverage, kind="stable")[: count - known], np.arange(count - known)] = 1.0
+    full, _ = np.linalg.qr(np.hstack([axes, others]))
+    return np.hstack([axes, full[:, known:]])
 
 
 def _by_scatter(datasets: Sequence[np.ndarray | Rows], budget: int) -> bool:

@@ -7,17 +7,15 @@ row draws a number, and those with the smallest numbers stay, so that samples ca
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.errors import DataError, FileError, FileMissingError, ParameterError, unmarked
+from contrica.archive import FileKind, read_archive, write_archive
+from contrica.errors import DataError, FileError, ParameterError, unmarked
 from contrica.moments.estimates import Cumulants, Estimate
 from contrica.moments.fourth import packed_bytes
 from contrica.moments.packed import Moments, expanded_rows
@@ -28,11 +26,14 @@ from contrica.rows.products import projected
 from contrica.rows.protocol import Rows, accumulate, width_of
 from contrica.rows.summary import ColumnSummary, Summary, summed_columns
 from contrica.validation import (
+    as_basis,
     check_count,
     check_finite,
     check_n_variables,
+    check_names,
     check_same_features,
     check_width,
+    in_words,
 )
 
 __all__ = ["CheckedRows", "DataSums", "ReadRows", "same_basis"]
@@ -40,6 +41,12 @@ __all__ = ["CheckedRows", "DataSums", "ReadRows", "same_basis"]
 # Entries of the rows that are kept as a sample: 32 MB.
 SAMPLE_ENTRIES = 2**22
 MIN_KEPT = 2000
+SUMS_FILE = FileKind(
+    "contrica_sums",
+    "not-sums",
+    "a file of sums saved by contrica",
+    "Give what DataSums.save wrote.",
+)
 
 
 class CheckedRows(NamedTuple):
@@ -116,7 +123,7 @@ class DataSums:
         memory_limit: int | None = None,
         n_kept: int | None = None,
     ) -> None:
-        self.basis = None if basis is None else np.asarray(basis, dtype=float)
+        self.basis = None if basis is None else as_basis(basis)
         self.memory_limit = memory_limit
         self.n_kept = None if n_kept is None else check_count("n_kept", n_kept)
         self.n_samples = self.n_features = 0
@@ -149,7 +156,8 @@ class DataSums:
         """
         rows = as_rows(X, name)
         if not isinstance(rows, Rows):
-            rows = np.asarray(rows, dtype=float)
+            with in_words(name):
+                rows = np.asarray(rows, dtype=float)
             if rows.ndim != 2:
                 raise DataError(
                     "not-a-table",
@@ -161,6 +169,7 @@ class DataSums:
         width, table = width_of(rows), X if columns_of is None else columns_of
         check_n_variables(width, name)
         self._check_room(width, name)
+        check_names(column_names(table), name)
         self.compare_columns(column_names(table) or column_names(rows), name)
         total = summed_columns(rows)
         summary = total.summary() if total.n_rows else None
@@ -257,16 +266,29 @@ class DataSums:
         DataSums
         """
         rows, summary, columns = found.checked
-        if self._moments is None:
-            self._begin(rows.shape[1])
+        new = self._apart()
+        if new._moments is None:
+            new._begin(rows.shape[1])
         if found.moments is None:
-            self._moments.update(rows)  # type: ignore[union-attr]
+            new._moments.update(rows)  # type: ignore[union-attr]
         else:
-            self._moments.merge(found.moments)  # type: ignore[union-attr]
-        self._columns.add(summary)  # type: ignore[arg-type]
-        self._keep(found.kept, found.keys)
-        self._drawn, self.columns = found.drawn, self.columns or columns
-        self.n_samples += len(rows)
+            new._moments.merge(found.moments)  # type: ignore[union-attr]
+        new._columns.add(summary)  # type: ignore[arg-type]
+        new._keep(found.kept, found.keys)
+        new._drawn, new.columns = found.drawn, new.columns or columns
+        new.n_samples += len(rows)
+        return self._become(new)
+
+    def _apart(self) -> DataSums:
+        """A copy that rows can be added to: interrupted, that leaves these sums as they were."""
+        new = copy(self)
+        new._columns, new._drawn = copy(self._columns), deepcopy(self._drawn)
+        new._moments = deepcopy(self._moments)
+        return new
+
+    def _become(self, other: DataSums) -> DataSums:
+        """Take over what a copy has, in one step that no interrupt divides."""
+        vars(self).update(vars(other))
         return self
 
     def _max_kept(self, width: int) -> int:
@@ -325,19 +347,19 @@ class DataSums:
         """Add the rows of another, of the same variables and basis, to this one, which is returned."""
         if other.n_samples == 0:
             return self
-        self.basis = self.check_merge(other)
-        self.columns = self.columns or other.columns
-        if self._moments is None:
-            self._begin(other.n_features)
-        self._columns.merge(other._columns)
-        self._moments.merge(other._moments)  # type: ignore[union-attr, arg-type]
+        basis, new = self.check_merge(other), self._apart()
+        new.basis, new.columns = basis, self.columns or other.columns
+        if new._moments is None:
+            new._begin(other.n_features)
+        new._columns.merge(other._columns)
+        new._moments.merge(other._moments)  # type: ignore[union-attr, arg-type]
         # Drawn anew: the i-th rows of several files would otherwise stay together, or go together.
-        keys = self._smallest_keys(other.n_samples, len(other._keys))
+        keys = new._smallest_keys(other.n_samples, len(other._keys))
         if len(keys) < other.n_samples:  # of the other's rows none above these are known
-            self._limit = min(self._limit, float(keys.max()))
-        self._keep(other._rows, keys)
-        self.n_samples += other.n_samples
-        return self
+            new._limit = min(new._limit, float(keys.max()))
+        new._keep(other._rows, keys)
+        new.n_samples += other.n_samples
+        return self._become(new)
 
     def check_merge(self, other: DataSums) -> np.ndarray | None:
         """Refuse what `merge` would refuse; the basis that both would have comes back."""
@@ -379,8 +401,12 @@ class DataSums:
         return self._rows
 
     def save(self, path: str | Path) -> None:
-        """Write all sums to an npz file, under another name first, so that it is whole or not there."""
-        path = Path(path)
+        """Write all sums to an npz file with checksums; it is complete or not there.
+
+        Parameters
+        ----------
+        path : path
+        """
         about = {
             "n_samples": self.n_samples,
             "n_features": self.n_features,
@@ -390,11 +416,7 @@ class DataSums:
             "limit": None if np.isinf(self._limit) else self._limit,
             "drawn": self._drawn.bit_generator.state,
         }
-        arrays = {
-            "contrica_sums": np.array(json.dumps(about)),
-            "rows": self._rows,
-            "keys": self._keys,
-        }
+        arrays = {"rows": self._rows, "keys": self._keys}
         if self.basis is not None:
             arrays["basis"] = self.basis
         if self._moments is not None:
@@ -403,17 +425,11 @@ class DataSums:
                 f"column_{name}": np.asarray(value) for name, value in found._asdict().items()
             }
             arrays |= {f"moment_{name}": value for name, value in self._moments.state().items()}
-        part = path.with_name(f".{path.name}.part")
-        try:
-            with open(part, "wb") as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        write_archive(path, SUMS_FILE, about, arrays, compressed=False)
 
     @classmethod
     def load(cls, path: str | Path) -> DataSums:
-        """Read what `save` wrote, to go on adding rows or to fit.
+        """Read what `save` wrote, to go on adding rows or to fit; checksums and sizes are compared.
 
         Parameters
         ----------
@@ -422,45 +438,62 @@ class DataSums:
         Returns
         -------
         DataSums
+
+        Raises
+        ------
+        FileError
+            If the file does not hold sums, or is damaged.
+        FileMissingError
         """
+        about, state, _ = read_archive(path, SUMS_FILE)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                state = {name: file[name] for name in file.files}
-            about = json.loads(str(state["contrica_sums"]))
-            made = cls(
-                basis=state.get("basis"),
-                memory_limit=about["memory_limit"],
-                n_kept=about["n_kept"],
-            )
-            made.columns = about["columns"]
-            made._drawn.bit_generator.state = about["drawn"]
-            if about["n_samples"]:
-                made.n_samples, made.n_features = about["n_samples"], about["n_features"]
-                made._limit = np.inf if about["limit"] is None else about["limit"]
-                columns = {name: state[f"column_{name}"] for name in ColumnSummary._fields}
-                columns["n_rows"] = int(columns["n_rows"])
-                made._columns.add(ColumnSummary(**columns))
-                made._moments = Moments.from_state(
-                    {name[7:]: part for name, part in state.items() if name.startswith("moment_")}
-                )
-                made._rows, made._keys = state["rows"], state["keys"]
-        except FileNotFoundError:
-            raise FileMissingError(
-                "file-missing",
-                f"{unmarked(path)} does not exist",
-                remedy="Check the path.",
-                filename=path,
-            ) from None
-        except (
-            *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError),
-            *(zipfile.BadZipFile, zlib.error),
-        ) as error:
+            return cls._of_state(about, state)
+        except Exception as error:  # whatever is made of numbers that do not belong together
             raise FileError(
-                "not-sums",
+                SUMS_FILE.code,
                 f"{unmarked(path)} does not hold saved sums, or is damaged",
-                remedy="Give what DataSums.save wrote.",
+                remedy=SUMS_FILE.remedy,
+                parameter="path",
             ) from error
+
+    @classmethod
+    def _of_state(cls, about: dict[str, Any], state: dict[str, np.ndarray]) -> DataSums:
+        """The sums that had this state; a ValueError, or another error, where there are none such."""
+        made = cls(
+            basis=state.get("basis"), memory_limit=about["memory_limit"], n_kept=about["n_kept"]
+        )
+        made.columns = about["columns"]
+        made._drawn.bit_generator.state = about["drawn"]
+        if about["n_samples"]:
+            made.n_samples, made.n_features = about["n_samples"], about["n_features"]
+            made._limit = np.inf if about["limit"] is None else about["limit"]
+            columns = [state[f"column_{name}"] for name in ColumnSummary._fields]
+            made._columns.add(ColumnSummary(int(columns[0]), *columns[1:]))
+            made._moments = Moments.from_state(
+                {name[7:]: part for name, part in state.items() if name.startswith("moment_")}
+            )
+            made._rows, made._keys = state["rows"], state["keys"]
+            made._check_whole()
         return made
+
+    def _check_whole(self) -> None:
+        """Refuse parts that were not saved together, as far as their sizes show it."""
+        summary, moments, p = self.summary(), self._moments, self.n_features
+        width = p if self.basis is None else self.basis.shape[1]
+        fits = (
+            moments is not None
+            and (self.n_samples == summary.n_rows == moments.n_samples)
+            and all(part.shape == (p,) for part in summary[1:])
+            and (self.basis is None or self.basis.shape == (p, width))
+            and moments.n_features == width
+            and moments.counts_its_rows()
+            and self._rows.shape == (len(self._keys), width)
+            and len(self._keys) <= self.n_samples
+            and (self.columns is None or len(self.columns) == p)
+            and all(np.isfinite(part).all() for part in (*summary[1:], self._rows, self._keys))
+        )
+        if not fits:
+            raise ValueError("its parts do not belong together")
 
 
 def same_basis(one: np.ndarray | None, other: np.ndarray | None) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_array
 
 from contrica.errors import ParameterError
 from contrica.moments.estimates import Cumulants, Estimate, Storage, centred_cumulants
@@ -27,10 +26,11 @@ from contrica.moments.projection import (
     survey,
 )
 from contrica.rows.dataset import Dataset
-from contrica.rows.device import on_device
+from contrica.rows.device import Rounding, on_device
 from contrica.rows.groups import Groups
 from contrica.rows.memory import check_memory, memory_budget
 from contrica.rows.products import projected
+from contrica.validation import as_basis
 
 __all__ = ["Working", "Workplace"]
 
@@ -147,7 +147,7 @@ class Workplace:
         """
         if self.basis is None:
             return None
-        basis: np.ndarray = check_array(self.basis, dtype=np.float64, input_name="basis")
+        basis = as_basis(self.basis)
         if len(basis) != n_features or basis.shape[1] > n_features:
             raise ParameterError(
                 "basis-shape",
@@ -262,15 +262,13 @@ class Workplace:
         k = datasets[0].n_features if basis is None else basis.shape[1]
         logger.info("cumulants of %s rows", " and ".join(map(str, n_rows)))
         storages: list[Storage] = ["auto", *[storage] * (len(n_rows) - 1)]
-        mean = datasets[0].summary.mean
-        origin = mean if basis is None else mean @ basis
         kept = self._max_in_memory(k)
         if sum(n_rows) <= kept or self.cumulant == "robust":
-            return self._in_memory(datasets, basis, origin, storages).about(self.own_means)
+            return self._in_memory(datasets, basis, storages).about(self.own_means)
         shares = [max(kept * n // sum(n_rows), 2) for n in n_rows]
         logger.info("sampling %s rows", " and ".join(map(str, shares)))
         return self._sampled(
-            datasets, basis, origin, storages, shares, self._max_groups(k, n_groups)
+            datasets, basis, storages, shares, self._max_groups(k, n_groups)
         ).about(self.own_means)
 
     def _max_groups(self, k: int, n_groups: Sequence[int]) -> Sequence[int]:
@@ -294,18 +292,18 @@ class Workplace:
         self,
         datasets: Sequence[Dataset],
         basis: np.ndarray | None,
-        origin: np.ndarray,
         storages: list[Storage],
     ) -> Working:
         rows = [project_rows(part.rows, basis, self.cumulant) for part in datasets]
         found = [
-            self._about(
+            self._in_own_unit(
                 cumulants(moved, self._estimate, storage=storage, memory_limit=self.budget),
                 moved is not part,
-                origin,
+                rounding,
             )
-            for part, storage in zip(rows, storages, strict=True)
-            for moved in [on_device(part, self.device, self.dtype, origin)]
+            for data, part, storage in zip(datasets, rows, storages, strict=True)
+            for rounding in [Rounding.of(data.summary, basis)]
+            for moved in [on_device(part, self.device, self.dtype, rounding)]
         ]
         return Working(found, rows, [None] * len(rows), [part.groups for part in datasets])
 
@@ -313,7 +311,6 @@ class Workplace:
         self,
         datasets: Sequence[Dataset],
         basis: np.ndarray | None,
-        origin: np.ndarray,
         storages: list[Storage],
         shares: list[int],
         n_groups: Sequence[int],
@@ -321,8 +318,8 @@ class Workplace:
         found, rows, grouped, groups = [], [], [], []
         plan = zip(datasets, storages, shares, n_groups, strict=True)
         for data, storage, share, count in plan:
-            whole = projected(data.rows, basis)
-            moved = on_device(whole, None, self.dtype, origin)
+            whole, rounding = projected(data.rows, basis), Rounding.of(data.summary, basis)
+            moved = on_device(whole, None, self.dtype, rounding)
             # what is read anew for every pass is written out: that takes one
             again = isinstance(data.rows, np.ndarray) or data.rows.is_in_memory
             surveyed = survey(
@@ -331,17 +328,20 @@ class Workplace:
                 storage=storage if again else "auto",
                 memory_limit=self.budget,
             )
-            rounded = moved is not whole
-            found.append(self._about(surveyed.cumulants, rounded, origin))
-            rows.append(surveyed.rows + origin if rounded else surveyed.rows)
-            grouped.append(surveyed.grouped)
+            rounded, (origin, unit) = moved is not whole, rounding
+            found.append(self._in_own_unit(surveyed.cumulants, rounded, rounding))
+            rows.append(unit * surveyed.rows + origin if rounded else surveyed.rows)
+            parts = surveyed.grouped
+            grouped.append([part.in_unit(unit) for part in parts] if rounded and parts else parts)
             index = sampled_index(len(data), share)
             groups.append(None if data.groups is None else data.groups.take(index))
         return Working(found, rows, grouped, groups)
 
-    def _about(self, found: Cumulants, rounded: bool, origin: np.ndarray) -> Cumulants:
-        """Cumulants of rows that were rounded about an origin have it added to their mean."""
-        return replace(found, mean=found.mean + origin) if rounded and self._single else found
+    def _in_own_unit(self, found: Cumulants, rounded: bool, rounding: Rounding) -> Cumulants:
+        """Cumulants of rows that were rounded about an origin, in a unit, as those of the rows."""
+        if not (rounded and self._single):
+            return found
+        return found.in_unit(rounding.unit, rounding.origin)
 
     @property
     def _single(self) -> bool:

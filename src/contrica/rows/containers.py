@@ -6,19 +6,21 @@ and the products.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.errors import DataError, unmarked
+from contrica.errors import DataError, DataTypeError, unmarked
 from contrica.rows.arrays import SlicedRows, numpy_doubles
 from contrica.rows.dask_chunks import dask_rows
 from contrica.rows.device import is_tensor, package_of, tensor_rows
 from contrica.rows.protocol import BLOCK_BYTES, Rows
 from contrica.rows.sparse import SparseRows, backed_rows
 from contrica.rows.streams import columns_of, is_stream, stream_rows
+from contrica.validation import unmasked
 
 __all__ = ["as_rows", "column_names"]
 
@@ -46,7 +48,9 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     """
     if isinstance(data, Rows):
         return data
+    _check_is_a_table(data, name)
     _check_is_not_a_holder(data, name)
+    data = unmasked(data)
     _check_is_real(data, name)
     if type(data) is np.ndarray:
         # numbers that would be copied as a whole to be doubles are copied block by block instead
@@ -78,6 +82,25 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
             parameter=name,
         )
     return data
+
+
+def _check_is_a_table(data: Any, name: str) -> None:
+    """Say what to pass in place of what has no rows in an order, or has not been computed."""
+    if isinstance(data, Mapping | Set) and not sp.issparse(data):  # one of scipy's is a dict
+        raise DataTypeError(
+            "not-a-table",
+            f"`{name}` is a {type(data).__name__}",
+            "a table of rows by variables is needed",
+            "Pass an array or a data frame.",
+            name,
+        )
+    if package_of(data) == "polars" and hasattr(data, "collect"):
+        raise DataTypeError(
+            "lazy",
+            f"`{name}` is a LazyFrame, of which no row was computed yet",
+            remedy="Pass its collect().",
+            parameter=name,
+        )
 
 
 def _check_is_not_a_holder(data: Any, name: str) -> None:

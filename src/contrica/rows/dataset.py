@@ -20,7 +20,9 @@ from contrica.validation import (
     check_finite,
     check_n_rows,
     check_n_variables,
+    check_names,
     check_same_features,
+    in_words,
 )
 
 __all__ = ["Dataset", "check_same_variables", "names_of", "read_datasets", "row_names_of"]
@@ -67,6 +69,7 @@ class Dataset:
         rows = as_rows(data, name)
         names = names_of(data)
         self.names = names_of(rows) if names is None else names
+        check_names(self.names, name)
         if isinstance(rows, Rows):
             self.rows: np.ndarray | Rows = self._container(rows)
             return
@@ -84,13 +87,14 @@ class Dataset:
 
     def _array(self, rows: Any) -> np.ndarray:
         # whether all are finite shows in the range of every variable
-        found: np.ndarray = check_array(
-            rows,
-            dtype=np.float64,
-            ensure_min_samples=2,
-            ensure_all_finite=False,
-            input_name=self.name,
-        )
+        with in_words(self.name):
+            found: np.ndarray = check_array(
+                rows,
+                dtype=np.float64,
+                ensure_min_samples=2,
+                ensure_all_finite=False,
+                input_name=self.name,
+            )
         return found
 
     def __len__(self) -> int:

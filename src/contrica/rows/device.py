@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +24,7 @@ from contrica.rows.protocol import (
 
 __all__ = [
     "MovedRows",
+    "Rounding",
     "TensorRows",
     "as_doubles",
     "check_device",
@@ -42,6 +45,8 @@ __all__ = [
 DEVICE_SHARE = 0.3
 # Rows of single precision that are summed by one product.
 SINGLE_ROWS = 32_768
+# Names that torch has for devices with memory of their own, and numbers of them.
+DEVICES = r"(cpu|cuda|mps|xpu|hip|xla|hpu)(:\d+)?"
 
 
 def package_of(data: Any) -> str:
@@ -165,6 +170,39 @@ def tensor_times(data: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
     return found
 
 
+class Rounding(NamedTuple):
+    """How rows become single precision: ``(x − origin) / unit``.
+
+    A large mean would leave no digits, and fourth powers of large or small numbers leave its range.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (p,)
+    unit : float
+        A power of two, which rounds nothing.
+    """
+
+    origin: np.ndarray
+    unit: float
+
+    @classmethod
+    def of(cls, summary: Any, basis: np.ndarray | None) -> Rounding:
+        """About the mean of a dataset in the coordinates of a basis, in units of its spread.
+
+        Parameters
+        ----------
+        summary : ColumnSummary
+        basis : ndarray of shape (p, k) or None
+
+        Returns
+        -------
+        Rounding
+        """
+        spread = float(np.sqrt(np.sum(summary.energy) / summary.n_rows))
+        origin = summary.mean if basis is None else summary.mean @ basis
+        return cls(origin, 2.0 ** round(math.log2(spread)) if 0 < spread < math.inf else 1.0)
+
+
 class MovedRows(Rows):
     """Rows whose blocks are moved to a device, or to another precision, as they are read."""
 
@@ -182,7 +220,7 @@ def on_device(
     X: np.ndarray | Rows,
     device: str | None = None,
     dtype: str = "float64",
-    origin: np.ndarray | None = None,
+    rounding: Rounding | None = None,
 ) -> np.ndarray | Rows:
     """Rows whose blocks are taken to a device, in a precision.
 
@@ -195,14 +233,14 @@ def on_device(
         a third of its free memory are kept there; others are moved block by block in each pass.
     dtype : {"float64", "float32"}
         In which rows are multiplied. Sums over more than some thousand rows are taken in float64.
-    origin : ndarray of shape (p,), optional
-        With "float32": subtracted from every row before it is rounded, lest a large mean leave no digits.
+    rounding : Rounding, optional
+        With "float32": what rows are taken about, and in which unit.
 
     Returns
     -------
     ndarray or Rows
     """
-    rounded = partial(_single, np.zeros(width_of(X)) if origin is None else origin)
+    rounded = partial(_single, rounding or Rounding(np.zeros(width_of(X)), 1.0))
     # products with compressed rows stay where they are, and so do dask's chunks
     if isinstance(X, Rows) and (X.sparse or X.is_on_cluster):
         return X
@@ -226,12 +264,20 @@ def check_device(device: str | None) -> None:
     ----------
     device : str or None
     """
-    if device not in (None, "cpu"):
-        _mover(str(device), "float64")
+    if device is None or (isinstance(device, str) and device == "cpu"):
+        return
+    if not (isinstance(device, str) and re.fullmatch(DEVICES, device)):
+        raise ParameterError(
+            "unusable-device",
+            f"`device={unmarked(device)}` is not a device",
+            remedy='Give "cpu", "cuda", "cuda:1" and such, or None.',
+            parameter="device",
+        )
+    _mover(str(device), "float64")
 
 
-def _single(origin: np.ndarray, block: Any) -> Any:
-    block = block - like(block, origin)
+def _single(rounding: Rounding, block: Any) -> Any:
+    block = (block - like(block, rounding.origin)) / rounding.unit
     xp = namespace(block)
     return xp.astype(block, xp.float32, copy=False) if xp is not np else block.astype(np.float32)
 

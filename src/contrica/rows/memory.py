@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import numbers
 import os
 import re
 from pathlib import Path
 
-from contrica.errors import MemoryBudgetError, ParameterError
+from contrica.errors import MemoryBudgetError, ParameterError, unmarked
 
 __all__ = ["check_memory", "free_memory", "memory_budget", "readable_bytes"]
 
@@ -73,14 +74,15 @@ def memory_budget(limit: int | float | str | None = None) -> int:
         except ValueError:
             number = None
     else:
-        number = None if isinstance(limit, bool) else float(limit)
+        known = isinstance(limit, numbers.Real) and not isinstance(limit, bool)
+        number = float(limit) if known else None
     if number is None or not MIN_BUDGET <= number < math.inf:
         too_small = number is not None and 0 < number < MIN_BUDGET
         code = "too-small" if too_small else "unknown-size"
         trouble = "is too little to work in" if too_small else "is not known"
         raise ParameterError(
             code,
-            f"`memory_limit={limit}` {trouble}",
+            f"`memory_limit={unmarked(limit)}` {trouble}",
             remedy='Give a number of bytes or text such as "500MB" or "2GB", at least '
             f"{readable_bytes(MIN_BUDGET)}; left out, it is a quarter of what is free.",
             parameter="memory_limit",

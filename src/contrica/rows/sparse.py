@@ -14,7 +14,7 @@ from contrica.errors import DataError
 from contrica.rows.arrays import SlicedRows
 from contrica.rows.protocol import BLOCK_BYTES, Rows, block_rows
 
-__all__ = ["BackedSparseRows", "SparseRows", "backed_rows", "transposed"]
+__all__ = ["BackedSparseRows", "SparseRows", "backed_rows", "check_indices", "transposed"]
 
 
 def _written_out(block: Any) -> np.ndarray:
@@ -35,12 +35,55 @@ def transposed(rows: Any) -> Any:
     return _compressed(sp.csc_matrix, (p, n), (rows.data, rows.indices, rows.indptr))
 
 
+def check_indices(data: Any) -> None:
+    """Refuse indices beyond the shape: compiled code would follow them out of the arrays.
+
+    Parameters
+    ----------
+    data : sparse matrix of scipy
+
+    Raises
+    ------
+    DataError
+    """
+    try:
+        if data.format in ("csr", "csc", "bsr"):
+            data.check_format(full_check=True)
+            compressed = data.shape[data.format == "csc"] // (
+                data.blocksize[0] if data.format == "bsr" else 1
+            )
+            across = data.shape[data.format != "csc"]
+            across //= data.blocksize[1] if data.format == "bsr" else 1
+            low, high = data.indices.min(initial=0), data.indices.max(initial=0)
+            right = data.indptr.size == compressed + 1 and low >= 0 and (high < across or not high)
+        elif data.format == "coo":
+            right = all(
+                part.min(initial=0) >= 0 and part.max(initial=0) < max(size, 1)
+                for part, size in zip((data.row, data.col), data.shape, strict=True)
+            )
+        else:
+            right = True
+    except ValueError as error:
+        raise _bad_indices() from error
+    if not right:
+        raise _bad_indices()
+
+
+def _bad_indices() -> DataError:
+    return DataError(
+        "bad-indices",
+        "a sparse matrix is damaged: it points to rows, columns or entries that are not there",
+        remedy="Make it anew.",
+    )
+
+
 class SparseRows(Rows):
     """A scipy matrix in compressed rows."""
 
     sparse = is_in_memory = True
 
     def __init__(self, data: Any) -> None:
+        check_indices(data)
         self._data = data.tocsr()
         self.shape = self._data.shape
 
@@ -88,7 +131,9 @@ class BackedSparseRows(SlicedRows):
     sparse = True
 
     def _cut(self, start: int, stop: int) -> Any:
-        return self._data[start:stop]
+        cut = self._data[start:stop]
+        check_indices(cut)
+        return cut
 
     def pieces(self) -> Iterator[Any]:
         """Consecutive sparse blocks."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from contrica.errors import DataError, FeaturesError, IterationError, unmarked
 from contrica.rows.protocol import Rows, iterate_blocks
+from contrica.validation import in_words
 
 __all__ = ["Blocks", "StreamRows", "columns_of", "is_stream", "stream_rows"]
 
@@ -167,7 +168,10 @@ def stream_rows(data: Iterable[Any], name: str, as_rows: Callable[[Any, str], An
 
 def _table(rows: Any) -> Any:
     """A block with a shape; rows written out as lists become one."""
-    return rows if hasattr(rows, "shape") else np.asarray(rows, dtype=np.float64)
+    if hasattr(rows, "shape"):
+        return rows
+    with in_words("a block"):
+        return np.asarray(rows, dtype=np.float64)
 
 
 def columns_of(part: Any) -> list[Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from math import comb
@@ -10,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contrica.errors import ParameterWarning, Told, warn
+from contrica.errors import ParameterWarning, collected, warn
 from contrica.moments.estimates import Storage
+from contrica.moments.projection import whitening
 from contrica.solvers.joint import JointProblem
 from contrica.solvers.joint_solver import JointTask, fit_jointly, joint_ranks, solve_joint
 from contrica.solvers.paper_solver import solve_paper
@@ -98,8 +98,7 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
         return _in_subspace(problem, request, reason, rng)
     task = JointTask.of(problem, whitened)
     # what it warns of concerns the user only if it is kept
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected() as caught:
         ranks = joint_ranks(task, request, rng=rng)
         reason = _why_not_rely(ranks.choice)
         found = None if reason else fit_jointly(task, request, ranks, rng=rng)
@@ -117,7 +116,7 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
             f"{ranks.choice.left.max():.2g} of a fourth cumulant by squared norm"
         )
     for warning in caught:
-        _again(warning)
+        warn(warning)
     ties = found.near_ties + _near_the_most_left(ranks.choice)
     return Choice("joint", reason, replace(found, near_ties=ties))
 
@@ -141,15 +140,23 @@ def _ranks_given(request: Request) -> bool:
 
 def _too_few(problem: Problem, whitened: JointProblem, *, order: int) -> str:
     """Why there are too few rows for a cumulant of some order; empty where there are not."""
-    n_dimensions = whitened.whiten.shape[1]
-    if n_dimensions < 2:
+    if whitened.whiten.shape[1] < 2:
         return "the data vary in one direction only"
     n_rows = min(part.n_samples for part in problem.datasets)
+    n_dimensions = max(whitened.whiten.shape[1], _n_dimensions(problem))
     entries = comb(n_dimensions + order - 1, order)
     if n_rows < entries:
         name = {3: "third", 4: "fourth"}[order]
         return f"{n_rows} rows are fewer than the {entries} entries of a {name} cumulant"
     return ""
+
+
+def _n_dimensions(problem: Problem) -> int:
+    """In how many dimensions the data vary, whatever the units of the variables."""
+    covariance = (problem.fore.covariance + problem.back.covariance) / 2
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    units = np.where(deviations > 0, deviations, 1.0)
+    return whitening(covariance / units / units[:, None])[0].shape[1]
 
 
 def _why_not_rely(choice: RankChoice | None) -> str:
@@ -209,14 +216,6 @@ def _near_the_most_left(choice: RankChoice | None) -> tuple[str, ...]:
         f"{choice.left.max():.2f} of a fourth cumulant is left; above {MAX_LEFT} solver "
         '"subspace" is used',
     )
-
-
-def _again(caught: warnings.WarningMessage) -> None:
-    """Give a warning that was caught."""
-    if isinstance(caught.message, Told):
-        warn(caught.message)  # type: ignore[arg-type]
-    else:
-        warnings.warn_explicit(caught.message, caught.category, caught.filename, caught.lineno)
 
 
 def n_row_groups(solver: str, n_rows: int, n_features: int) -> int:

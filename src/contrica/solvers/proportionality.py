@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
+from contrica.errors import collected
 from contrica.metrics import match_patterns
 from contrica.moments.estimates import Cumulants, Estimate
 from contrica.moments.fourth import cumulants
@@ -102,9 +102,7 @@ def proportionality_test(
     fore, back = cumulants(X, estimate), cumulants(background, estimate)
     fitted = scale_of(fore, back)
     redrawn, simulated = np.empty(n_simulations), np.empty(n_simulations)
-    with warnings.catch_warnings():
-        # The user need not know what is doubtful about a simulated fit.
-        warnings.simplefilter("ignore")
+    with collected():  # what is doubtful about a simulated fit
         fit = proportional_cica(fore, back, *ranks, rng=rng, scale=fitted.scale)
         simulate = _NullModel(X, fore, back, fit)
         for i in range(n_simulations):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-from contrica.errors import ContricaWarning
+from contrica.errors import collected
 from contrica.solvers.auto import Choice, choose_solver
 from contrica.solvers.joint import JointProblem
 from contrica.solvers.joint_solver import JointTask, joint_ranks
@@ -91,9 +90,8 @@ class RankReport(NamedTuple):
         RankReport
         """
         chosen, p = choose_ranks(problem.fore, problem.back), problem.n_features
-        with warnings.catch_warnings():
-            # of patterns, which are not reported
-            warnings.simplefilter("ignore", ContricaWarning)
+        # what it warns of are patterns, which are not reported
+        with collected():
             # the fit itself, so that what is said of it holds
             fit = choose_solver(problem, request, rng=rng)
         return cls(

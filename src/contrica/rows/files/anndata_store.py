@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.errors import unmarked
+from contrica.errors import FileError, unmarked
 from contrica.rows.files.shared import (
     Names,
     as_text,
     bad_file,
+    check_promise,
     check_table,
     reading,
+    same_name,
     unknown_column,
 )
 from contrica.rows.protocol import Rows
@@ -24,6 +27,7 @@ __all__ = [
     "anndata_names",
     "is_anndata",
     "is_array",
+    "n_stored",
     "observed_column",
     "sparse_format",
 ]
@@ -35,6 +39,12 @@ PIECE_BYTES = 16 * 2**20
 def is_array(node: Any) -> bool:
     """Whether a member of a store is an array, and not a group."""
     return hasattr(node, "dtype") and hasattr(node, "shape")
+
+
+def n_stored(node: Any) -> int:
+    """Bytes that are stored of an array, compressed or not."""
+    found = node.id.get_storage_size() if hasattr(node, "id") else node.nbytes_stored()
+    return int(found)
 
 
 def _attribute(node: Any, *names: str) -> Any:
@@ -65,12 +75,15 @@ def anndata_names(
     var = "raw/var" if key.startswith("raw/") else "var"
     if key in ("X", "raw/X") or key.startswith("layers/"):
         stored = _index_of(root, var)
-        if stored is not None and stored.shape[0] == shape[1]:
+        if stored is not None:
+            _check_count(where, var, stored.shape, shape[1])
             with reading(where, "an AnnData file"):
                 columns = np.array([as_text(name) for name in _strings(stored)[:]])
+            _check_apart(where, columns)
     stored = _index_of(root, "obs")
-    if stored is None or stored.shape[0] != shape[0]:
+    if stored is None:
         return columns, None
+    _check_count(where, "obs", stored.shape, shape[0])
 
     def names() -> Iterator[Sequence[Any]]:
         with opener() as again:
@@ -128,6 +141,24 @@ def _categories(names: Any, codes: Any) -> np.ndarray:
     return known[np.asarray(codes)]  # the code of a missing value is -1
 
 
+def _check_count(where: str, frame: str, shape: Any, count: int) -> None:
+    """Refuse names that are not one for each row or column: they would be those of others, or none."""
+    if tuple(shape or ()) != (count,):
+        raise bad_file(
+            "damaged",
+            where,
+            f"has names of shape {shape} in {frame!r}",
+            f"its table has {count} {'rows' if frame == 'obs' else 'columns'}",
+            "Make or copy it anew.",
+        )
+
+
+def _check_apart(where: str, columns: np.ndarray) -> None:
+    names, counts = np.unique(columns, return_counts=True)
+    if counts.max(initial=1) > 1:
+        raise same_name(where, str(names[counts.argmax()]))
+
+
 def _index_of(root: Any, frame: str) -> Any:
     """Where a stored frame keeps its index; None in files too old to say."""
     if frame not in root or is_array(root[frame]):
@@ -173,13 +204,28 @@ class CompressedRows(Rows):
                 f"It holds {unmarked(', '.join(node)) or 'nothing'}: say which by the `key`.",
                 "key",
             )
+        for part in parts:
+            if not is_array(node[part]) or len(node[part].shape or ()) != 1:
+                raise self._damaged(f"its {part!r} is not a list of numbers")
+            stored = partial(n_stored, node[part])
+            check_promise(where, node[part].shape, node[part].dtype, stored)
         shape = _attribute(node, "shape", "h5sparse_shape")
+        if np.shape(shape) != (2,):
+            raise self._damaged(f"it says that its shape is {shape}")
         self.shape = (int(shape[0]), int(shape[1]))
-        self._check_sizes(node)
         check_table(where, self.shape, node["data"].dtype)
+        self._check_sizes(node)
         # as many entries as fill a block, an index beside each
         per_row = max(node["data"].shape[0] / self.shape[0], 1.0)
         self._per_piece = max(int(PIECE_BYTES / (16 * per_row)), 1)
+
+    def _damaged(self, why: str) -> FileError:
+        return bad_file(
+            "damaged",
+            self._where,
+            f"is damaged at {self._key!r}: {unmarked(why)}",
+            remedy="Make or copy it anew.",
+        )
 
     def _check_sizes(self, node: Any) -> None:
         entries, indices, bounds = (node[k].shape[0] for k in ("data", "indices", "indptr"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from contrica.errors import FileError, unmarked
 from contrica.rows.containers import as_rows
 from contrica.rows.files.shared import bad_file, check_table, reading
+from contrica.rows.sparse import check_indices
 
 __all__ = ["is_sparse_npz", "memory_map", "read_numpy", "sparse_npz"]
 
@@ -24,9 +24,11 @@ def read_numpy(path: Path, key: str | None) -> np.ndarray:
             stored = np.load(file, allow_pickle=False)
             single = isinstance(stored, np.ndarray)
             values = stored if single else stored[_pick(path, stored.files, key)]
-    except FileError:
+            if not isinstance(values, np.ndarray):  # numpy gives other members as bytes
+                raise ValueError("not an array")
+    except (FileError, PermissionError, MemoryError):
         raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # whatever the readers of zip and npy make of other bytes
         raise bad_file(
             "damaged",
             path,
@@ -86,7 +88,7 @@ def is_sparse_npz(where: str) -> bool:
     try:
         with zipfile.ZipFile(where) as archive:
             return {"format.npy", "shape.npy", "data.npy"} <= set(archive.namelist())
-    except zipfile.BadZipFile:
+    except Exception:
         return False  # read_table says what is wrong
 
 
@@ -94,6 +96,7 @@ def sparse_npz(where: str) -> Any:
     """Rows of a matrix that `scipy.sparse.save_npz` has written."""
     with reading(where, "a sparse matrix saved by scipy"):
         matrix = sp.load_npz(where)
+        check_indices(matrix)
         matrix = matrix.tocsr()
     check_table(where, matrix.shape, matrix.dtype)
     return as_rows(matrix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import importlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -29,6 +30,7 @@ __all__ = [
     "changed",
     "check_no_key",
     "check_not_empty",
+    "check_promise",
     "check_table",
     "is_pattern",
     "is_remote",
@@ -46,6 +48,8 @@ __all__ = [
 # The ends of names by which files are told apart
 HDF5, PARQUET = (".h5", ".hdf5", ".h5ad"), (".parquet", ".parq", ".pq")
 TEXT = (".csv", ".tsv")
+# An array of more bytes than this must have a thousandth of them stored.
+LARGE_BYTES, MAX_RATIO = 2**30, 1000
 KNOWN = "csv, tsv (also .gz), npy, npz, h5, h5ad, zarr or parquet"
 
 
@@ -178,22 +182,44 @@ def check_not_empty(path: Path) -> None:
         )
 
 
-def check_table(where: str, shape: Sequence[int], dtype: np.dtype) -> None:
+def check_table(where: str, shape: Sequence[int] | None, dtype: np.dtype) -> None:
     """Raise where an array is not a table of numbers with some rows and columns."""
-    if len(shape) != 2 or dtype.kind not in "fiub":
+    if shape is None or len(shape) != 2 or dtype.kind not in "fiub":
         raise bad_file(
             "not-a-table",
             where,
-            f"holds an array of shape {tuple(shape)} and type {dtype}",
+            f"holds an array of shape {None if shape is None else tuple(shape)} and type {dtype}",
             "a two-dimensional array of real numbers is needed, one row per sample",
             "Convert it, or name another by its `key`.",
         )
-    if 0 in shape:
+    if min(shape) <= 0:
         raise bad_file(
             "no-rows",
             where,
             f"holds {shape[0]} rows of {shape[1]} variables",
             remedy="It needs some of both: was it written to its end?",
+        )
+
+
+def check_promise(
+    where: str, shape: Sequence[int], dtype: np.dtype, n_stored: Callable[[], int]
+) -> None:
+    """Raise where an array says that it is far larger than the bytes that are stored of it.
+
+    Chunks that were never written are read as zeros, so a few bytes of description can promise any
+    number of rows. Numbers that were measured do not shrink like that.
+    """
+    promised = math.prod(int(size) for size in shape) * dtype.itemsize
+    if promised <= LARGE_BYTES:
+        return
+    stored = n_stored()
+    if promised > MAX_RATIO * max(stored, 1):
+        raise bad_file(
+            "damaged",
+            where,
+            f"says that it holds an array of shape {tuple(shape)}, {promised:.2g} bytes",
+            f"only {stored} bytes of it are there",
+            "Make or copy it anew.",
         )
 
 
@@ -215,7 +241,7 @@ def reading(where: str, what: str) -> Iterator[None]:
     """Whatever a reader of a format makes of a damaged file becomes one sentence."""
     try:
         yield
-    except (ImportError, MemoryError, PermissionError, FileError):
+    except (ImportError, MemoryError, PermissionError, FileError, ParameterError):
         raise
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from contrica.rows.files.anndata_store import (
     anndata_names,
     is_anndata,
     is_array,
+    n_stored,
     observed_column,
     sparse_format,
 )
@@ -21,6 +23,7 @@ from contrica.rows.files.shared import (
     Opened,
     bad_file,
     changed,
+    check_promise,
     check_table,
     reading,
     unused_key,
@@ -108,10 +111,11 @@ def open_store(
     Opened
     """
     rows: GridRows | CompressedRows
-    with opener() as root:
+    with opener() as root, reading(where, "a table"):
         key, node = find_table(where, root, key)
         if is_array(node):
             check_table(where, node.shape, node.dtype)
+            check_promise(where, node.shape, node.dtype, partial(n_stored, node))
             rows = GridRows(where, opener, key, node)
         else:
             rows = CompressedRows(where, opener, key, node)

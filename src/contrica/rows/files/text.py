@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,12 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # Files larger than this are read by pyarrow where it is installed; to import it takes longer than to read
 # a smaller one without it.
 ARROW_BYTES = 2**20
+# Records that tell what the first column is.
+N_PEEKED = 100
+# What people and programs write for a number that is missing, in small letters.
+MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-", "--", ".", "?"}
+# A number that is not written as one: with a decimal comma, with spaces, in hexadecimal digits.
+NUMBER_LIKE = re.compile(r"[+-]?(\d[\d.,_' ]*(e[+-]?\d+)?|0x[\da-f]+)j?", re.I)
 
 
 class _Layout(NamedTuple):
@@ -105,6 +112,14 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell  # Python reads 1_000, numpy and people do not
 
 
+def _is_name(cell: str) -> bool:
+    """Whether a cell is text, and not a number that is missing or oddly written."""
+    text = cell.strip()
+    if _is_number(text) or text.lower() in MISSING:
+        return False
+    return NUMBER_LIKE.fullmatch(text) is None
+
+
 # --- header and row names ---
 
 
@@ -112,7 +127,7 @@ def _read_layout(
     path: Path, delimiter: str, header: bool | None, column: str | None = None
 ) -> _Layout:
     with _open_text(path) as lines:
-        found = [pair for pair, _ in zip(_records(lines, delimiter), range(2), strict=False)]
+        found = list(islice(_records(lines, delimiter), N_PEEKED))
     rows = [record for _, record in found]
     if not rows:
         raise bad_file("empty", path, "is empty", remedy="It needs one row per sample.")
@@ -125,13 +140,16 @@ def _read_layout(
         raise bad_file(
             "no-rows", path, "has a header but no rows", remedy="It needs one row per sample."
         )
-    body = rows[1] if has_header else first
-    has_index = not _is_number(body[0]) and body[0].strip() != "" and len(body) > 1
+    body = rows[1:] if has_header else rows
+    width = len(body[0])
+    names = sum(_is_name(row[0]) for row in body)
+    has_index = width > 1 and _is_name(body[0][0]) and 2 * names > len(body)
     if has_header:
         # R leaves the heading of the index out; pandas leaves it empty.
-        has_index |= first[0].strip() == "" or len(body) == len(first) + 1
+        has_index |= first[0].strip() == "" or width == len(first) + 1
+        _check_headings(path, len(first), width, int(has_index))
     n_lines = found[0][0] if has_header else 0
-    return _Layout(path, delimiter, first, has_header, n_lines, int(has_index), len(body), taken)
+    return _Layout(path, delimiter, first, has_header, n_lines, int(has_index), width, taken)
 
 
 def _place_of(path: Path, rows: list[list[str]], header: bool | None, column: str) -> int:
@@ -153,11 +171,26 @@ def _without(record: list[str], taken: int | None, width: int) -> list[str]:
     return record[:place] + record[place + 1 :]
 
 
+def _check_headings(path: Path, n_headings: int, width: int, start: int) -> None:
+    """Refuse more or fewer headings than columns, as names would be those of others."""
+    if n_headings not in (width, width - start):
+        raise FileError(
+            "headings",
+            f"{unmarked(path)} has {n_headings} headings over {width} columns",
+            remedy="Give every column one. Is the first line a comment, or is the delimiter another? csv "
+            "files need commas, tsv files tabs.",
+        )
+
+
 def _looks_like_header(first: list[str]) -> bool:
     """Whether a first line names columns: by text, or by the running numbers that pandas writes."""
     rest = first[1:] if len(first) > 1 else first
-    if first[0].strip() == "" or not all(_is_number(cell) for cell in rest):
+    if any(_is_name(cell) for cell in rest):
         return True
+    if not all(_is_number(cell) for cell in rest):
+        return False  # numbers that are missing, or badly written: the error will name one
+    if first[0].strip() == "":  # above an index; but whole numbers only are names
+        return all(float(cell).is_integer() for cell in rest)
     # 0,1,2,… over all columns, or running numbers behind a heading of the row names
     if _is_number(first[0]):
         return len(first) > 2 and [cell.strip() for cell in first] == _counted(0, len(first))
