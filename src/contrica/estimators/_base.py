@@ -20,6 +20,15 @@ from contrica.errors import (
     warn,
 )
 from contrica.estimators._background import Background, GroupLabels, group_labels
+from contrica.estimators._missing import (
+    check_missing,
+    check_pairwise_budget,
+    describe_gaps,
+    factors_of,
+    from_observed,
+    missing_counts,
+    scores_of_observed,
+)
 from contrica.estimators._sums import (
     add_blocks,
     check_summable,
@@ -36,6 +45,8 @@ from contrica.moments.working import Workplace
 from contrica.rows.device import check_device
 from contrica.rows.groups import Groups
 from contrica.rows.memory import memory_budget
+from contrica.rows.protocol import Rows
+from contrica.rows.summary import ColumnSummary
 from contrica.rows.threads import few_threads
 from contrica.solvers.group_shares import rank_by_groups
 from contrica.solvers.problem import Problem, Request, Separation
@@ -63,6 +74,10 @@ class BaseContrastive(ContrastTransformer):
     """Fit around a solver of two fourth cumulants."""
 
     _counts_by_itself: ClassVar[bool] = True
+    _gap_remedy: ClassVar[str] = (
+        "Set `missing=impute` to fill the gaps by what all datasets have in common, or leave those rows or "
+        "variables out."
+    )
     n_background: int | None
     n_foreground: int | None
     n_pcs: int | str | None
@@ -76,6 +91,7 @@ class BaseContrastive(ContrastTransformer):
     memory_limit: Any
     device: str | None
     dtype: str
+    missing: str
     # while a fit goes on
     _workplace: Workplace
 
@@ -138,6 +154,7 @@ class BaseContrastive(ContrastTransformer):
         if self.projection is not None:
             check_choice("projection", self.projection, ("pattern", "filter"))
         check_choice("dtype", self.dtype, ("float64", "float32"))
+        check_missing(self.missing, self.cumulant)
         if self.memory_limit is not None:
             memory_budget(self.memory_limit)
         if self.max_iter is not None:
@@ -153,6 +170,8 @@ class BaseContrastive(ContrastTransformer):
         super()._check_width(n_features, contrasted=contrasted)
         self._request.ranks(self._workplace.max_dimensions(n_features))
         self._check_budget(self._workplace.dimensions(n_features) or 0, 0)
+        if self.missing == "pairwise":
+            check_pairwise_budget(n_features, self._workplace.budget)
 
     def _check_budget(self, n_dimensions: int, n_rows: int) -> None:
         """Refuse what will not fit the memory, before any of it is computed."""
@@ -198,7 +217,37 @@ class BaseContrastive(ContrastTransformer):
             storage=self._background_storage(dimensions, len(datasets)),
             n_groups=[self._n_row_groups(len(part), dimensions) for part in datasets],
         )
+        self.n_missing_ = missing_counts(datasets)
+        if self.missing == "pairwise":
+            taken = from_observed(datasets, basis, taken)
+        self._remember_gaps(datasets[0].summary, basis, taken.cumulants[0].covariance)
         return self._problem(basis, *taken)
+
+    @property
+    def _fills_gaps(self) -> bool:
+        return self.missing != "error"
+
+    def _remember_gaps(
+        self, summary: ColumnSummary, basis: np.ndarray | None, covariance: np.ndarray
+    ) -> None:
+        """What `transform` will predict missing values by, where it is to."""
+        self.gap_loadings_, self.gap_noise_ = None, None
+        if self._fills_gaps:
+            variances = summary.energy / summary.n_rows
+            self.gap_loadings_, self.gap_noise_ = factors_of(covariance, basis, variances)
+
+    def _gaps(self) -> list[str]:
+        """How many values were missing, in words; nothing where none was."""
+        found = vars(self).get("n_missing_")  # which earlier versions did not count
+        if found is None or not found.any():
+            return []
+        return [describe_gaps(found, vars(self).get("feature_names_in_"), self.missing)]
+
+    def _scores_of_observed(self, rows: np.ndarray | Rows) -> np.ndarray:
+        if not self._fills_gaps or self.gap_loadings_ is None:
+            return super()._scores_of_observed(rows)
+        structure = (self.mean_, self.gap_loadings_, self.gap_noise_)
+        return scores_of_observed(rows, self._axes, *structure)
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         """How to store the fourth cumulants of backgrounds."""
@@ -252,7 +301,10 @@ class BaseContrastive(ContrastTransformer):
         names = None if columns is None else np.array(columns, dtype=object)
         self._remember(width, names)
         self._check_summaries({name: part.summary() for name, part in parts.items()}, names)
+        self.n_missing_ = np.zeros((len(parts), width), dtype=np.int64)
         summed = from_sums(list(parts.values()), workplace)
+        first = next(iter(parts.values())).summary()
+        self._remember_gaps(first, summed[0], summed[1][0].covariance)
         return self._problem(*summed, [None] * len(parts))
 
     def partial_fit(self, X: Any = None, y: Any = None, *, background: Any = None) -> Self:
@@ -322,6 +374,11 @@ class BaseContrastive(ContrastTransformer):
         for name, part in sums.items():
             setattr(self, name, part)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._fills_gaps
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return "components_" in vars(self)
