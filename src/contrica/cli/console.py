@@ -45,6 +45,7 @@ OPTIONS = {
     "projection": "--projection",
     "methods": "--methods",
     "memory_limit": "--memory-limit",
+    "missing": "--missing",
     "device": "--device",
     "overwrite": "--overwrite",
     "key": "--key",

@@ -73,7 +73,14 @@ class _NamedArray(np.ndarray):
     columns: np.ndarray | None = None
 
 
-def read(path: str, key: str | None, header: bool | None = None, *, shared: bool = False) -> Data:
+def read(
+    path: str,
+    key: str | None,
+    header: bool | None = None,
+    *,
+    shared: bool = False,
+    gaps: bool = False,
+) -> Data:
     """Open one dataset.
 
     Parameters
@@ -85,6 +92,8 @@ def read(path: str, key: str | None, header: bool | None = None, *, shared: bool
         Whether a text file names its columns; ``None`` looks.
     shared : bool
         Whether the workers of a cluster read the rows.
+    gaps : bool
+        Whether values may be missing.
 
     Returns
     -------
@@ -98,7 +107,7 @@ def read(path: str, key: str | None, header: bool | None = None, *, shared: bool
         array = array.rechunk({1: -1})  # whole rows
         values = as_rows(array, path)
     else:
-        opened = open_rows(path, key, header=header)
+        opened = open_rows(path, key, header=header, gaps=gaps)
         array, values = None, as_rows(opened.rows, path)
     if isinstance(values, Rows):
         values.columns = opened.columns  # type: ignore[attr-defined]
@@ -113,6 +122,7 @@ def read_all(
     header: bool | None,
     *,
     shared: bool = False,
+    gaps: bool = False,
 ) -> tuple[Data, list[Data]]:
     """Open the foreground and every background, and compare each with it.
 
@@ -127,7 +137,7 @@ def read_all(
     background_keys : sequence of str, or None
         One for all backgrounds, or one for each.
     header : bool or None
-    shared : bool
+    shared, gaps : bool
         As for `read`.
 
     Returns
@@ -145,10 +155,10 @@ def read_all(
             remedy="Give --background-key once, or once for each.",
             parameter="background_key",
         )
-    fore, backs = read(foreground, key, header, shared=shared), []
+    fore, backs = read(foreground, key, header, shared=shared, gaps=gaps), []
     for path, own in zip(backgrounds, keys, strict=True):
         with _other_words("`key", "`background_key"):
-            back = read(path, own, header, shared=shared)
+            back = read(path, own, header, shared=shared, gaps=gaps)
         if header is None and foreground != path:
             _check_first_lines(foreground, fore, path, back)
         check_same_features(

@@ -211,15 +211,18 @@ class BaseContrastive(ContrastTransformer):
         basis = workplace.axes(datasets)
         dimensions = n_features if basis is None else basis.shape[1]
         self._check_budget(dimensions, n_rows)
+        storage = self._background_storage(dimensions, len(datasets))
         taken = workplace.take(
             datasets,
             basis,
-            storage=self._background_storage(dimensions, len(datasets)),
+            storage=storage,
             n_groups=[self._n_row_groups(len(part), dimensions) for part in datasets],
         )
         self.n_missing_ = missing_counts(datasets)
-        if self.missing == "pairwise":
-            taken = from_observed(datasets, basis, taken)
+        # what is certain to be a contrast subspace asks for no fourth cumulants of the background
+        asked = self._fills_gaps and storage == "auto" and self.cumulant == "plugin"
+        if asked or self.missing == "pairwise":
+            taken = from_observed(datasets, basis, taken, self.missing, workplace.budget)
         self._remember_gaps(datasets[0].summary, basis, taken.cumulants[0].covariance)
         return self._problem(basis, *taken)
 

@@ -102,9 +102,10 @@ class ContrastiveICA(BaseContrastive):
     missing : {"error", "impute", "pairwise"}, default="error"
         What NaN means. "error" refuses it. "impute" fills a gap by what all datasets have in common: a
         prediction from the row's observed values, and what such a prediction leaves of another row
-        (`contrica.rows.missing`), so that variances stay what they are and gaps make no contrast. "pairwise"
-        takes cumulants from observed values, each entry over the rows in which its variables are all
-        observed, and uses filled rows for all else; the plug-in estimate of at most 100 variables only.
+        (`contrica.rows.missing`), so that variances stay what they are and gaps make no contrast; third and
+        fourth cumulants are taken from observed values, each entry over the rows in which its variables are
+        all observed, of at most 100 variables. "pairwise" takes covariances from observed values too, and
+        uses filled rows for all else; the plug-in estimate only.
         `transform` then predicts the gaps of new rows. See ``docs/guide/missing.md``.
 
     Attributes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from contrica.rows.dataset import Dataset
 from contrica.rows.device import to_numpy
 from contrica.rows.memory import check_memory
 from contrica.rows.missing import NOISE, predicted
+from contrica.rows.observed import gaps_error
 from contrica.rows.protocol import Rows, block_rows, iterate_blocks, width_of
 from contrica.solvers.selection import searchable
 from contrica.solvers.weights import n_groups_of
@@ -31,6 +33,8 @@ __all__ = [
 ]
 
 MISSING = ("error", "impute", "pairwise")
+# Rows in which any four variables must be observed for "impute" to take fourth cumulants from them.
+MIN_OBSERVED = 30
 
 
 def check_missing(missing: object, cumulant: str) -> None:
@@ -117,32 +121,47 @@ def describe_gaps(counts: np.ndarray, names: np.ndarray | None, missing: str) ->
 
 
 def from_observed(
-    datasets: Sequence[Dataset], basis: np.ndarray | None, taken: Working
+    datasets: Sequence[Dataset], basis: np.ndarray | None, taken: Working, missing: str, budget: int
 ) -> Working:
-    """Cumulants from the observed values of datasets with gaps, in place of those of filled rows.
+    """Cumulants from observed values, of datasets with gaps, in place of those of filled rows.
+
+    With "impute" the covariance stays that of filled rows, which varies less. Fourth cumulants of filled
+    rows are biased: a filled value depends on the others of its row as far as its prediction does only.
+    They stay as well where observed values cannot give them: of too many variables, or of variables that
+    are hardly observed together.
 
     Parameters
     ----------
     datasets : sequence of Dataset
     basis : ndarray of shape (n_features, k) or None
     taken : Working
+    missing : {"impute", "pairwise"}
+    budget : int
+        Bytes.
 
     Returns
     -------
     Working
     """
+    p, imputes = datasets[0].n_features, missing == "impute"
+    if imputes and (p > MAX_PACKED_FEATURES or pairwise_bytes(p) > budget):
+        return taken
     cumulants, grouped = list(taken.cumulants), list(taken.grouped)
     for i, part in enumerate(datasets):
         if part.observed is None or part.unfilled is None or not part.observed.n_missing.any():
             continue
-        # groups for the standard errors of a joint fit; where axes mix variables filled rows give them
-        by_groups = basis is None and searchable(part.n_features, n_datasets=len(datasets))
-        count = n_groups_of(len(part)) if by_groups else 1
-        found = pairwise_moments(part.unfilled, part.observed.mean, count)
-        cumulants[i] = found.cumulants(part.name)
-        if basis is not None:
-            cumulants[i] = cumulants[i].projected(basis)
-        grouped[i] = found.groups() if by_groups else None
+        # groups for the standard errors of a joint fit; where variables are many, filled rows give them
+        by_groups = searchable(p, n_datasets=len(datasets))
+        found = pairwise_moments(
+            part.unfilled, part.observed.mean, n_groups_of(len(part)) if by_groups else 1
+        )
+        if imputes and found.n_together < MIN_OBSERVED:
+            return taken
+        own = found.cumulants(part.name)
+        own = own if basis is None else own.projected(basis)
+        filled = taken.cumulants[i]
+        cumulants[i] = replace(own, mean=filled.mean, covariance=filled.covariance) if imputes else own
+        grouped[i] = [each.projected(basis) for each in found.groups()] if by_groups else None
     return taken._replace(cumulants=cumulants, grouped=grouped)
 
 
@@ -195,6 +214,8 @@ def scores_of_observed(
     """
     found = [np.empty((0, len(axes)))]
     for block in iterate_blocks(rows, block_rows(width_of(rows), rows)):
+        if np.isinf(to_numpy(block)).any():
+            raise gaps_error(rows, "X", None, "Infinity is not a missing value: write NaN.")
         centred = to_numpy(block) - mean
         observed = ~np.isnan(centred)
         gaps = np.flatnonzero(~observed.all(axis=1))

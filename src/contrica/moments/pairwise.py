@@ -58,8 +58,8 @@ class PairwiseMoments:
             observed = ~np.isnan(own)
             wide = _expanded(np.where(observed, own - self.origin, 0.0))
             self._sums[i] += wide.T @ wide
-            seen = _expanded(observed.astype(np.float64), scaled=False)
-            self._counts[i] += seen.T @ seen
+            both = _expanded(observed.astype(np.float64), scaled=False)
+            self._counts[i] += both.T @ both
             self._n_rows[i] += len(own)
         self._next += len(rows)
         return self
@@ -70,6 +70,11 @@ class PairwiseMoments:
         self._counts += other._counts
         self._n_rows += other._n_rows
         return self
+
+    @property
+    def n_together(self) -> int:
+        """In how many rows any four variables were observed, at least."""
+        return int(self._counts.sum(axis=0).min())
 
     def cumulants(self, name: str) -> Cumulants:
         """Cumulants of all rows; the covariance made positive semi-definite.

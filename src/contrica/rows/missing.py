@@ -6,7 +6,8 @@ and a variance of its own for every variable. It gives the best linear predictio
 entries from observed ones. Predictions alone vary too little, and a dataset with more gaps than another
 would look different for that reason. So a gap gets what is left of another row as well: with a *donor* d, a
 row drawn at random from all datasets, ``x_M = d_M + B (x_O − d_O)``. Means, variances and covariances come
-out right, whatever the distribution, and no row knows of which dataset its donor is.
+out right, whatever the distribution, and no row knows of which dataset its donor is. A row without any
+value becomes its donor.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ __all__ = ["Filled", "Structure", "common_structure", "filled", "learnt_from", "
 # Factors, at most: as many as there are principal components at most (`n_pcs="auto"`).
 MAX_FACTORS = 30
 # Rows from which the structure is learnt, and multiplications that each round may cost.
-MAX_ROWS, ROUND_BUDGET, MIN_ROWS = 20_000, 10**10, 500
+MAX_ROWS, ROUND_BUDGET, MIN_ROWS = 10_000, 10**10, 500
 # Entries of an array whose filled copy is kept, 128 MB of it; larger ones are filled in every pass.
 MAX_FILLED = 2**24
-# Rounds of filling and learning. Each leaves about the share of missing information of the error.
-ROUNDS = 10
+# Rounds of filling and learning, and the root mean square change of what is filled, in standard deviations,
+# at which they end. Each leaves about the share of missing information of the error.
+MAX_ROUNDS, SETTLED = 30, 5e-3
 # Least variance of a variable that factors do not share, of its own.
 NOISE = 1e-6
 # Numbers in the matrices of factors that are solved for at a time.
@@ -172,14 +174,18 @@ def common_structure(
     start = _centres(np.where(observed, rows, np.nan), number)
     shift = np.zeros_like(means)
     factors = _factors(rows - start[number])
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         centre = start + shift
         chosen = (rows - centre[number])[donor]
         apart = np.where(known, given - centre[own] - chosen, 0.0)
         full = chosen + predicted(apart, known, *factors)
-        rows[gaps] = np.where(known, given, centre[own] + full)
+        new = np.where(known, given, centre[own] + full)
+        change = float(np.sqrt(np.sum((new - rows[gaps]) ** 2) / max(np.sum(~known), 1)))
+        rows[gaps] = new
         shift = _centres(rows, number) - start
         factors = _factors(rows - (start + shift)[number])
+        if change < SETTLED:
+            break
     return Structure(means + shift * scale, scale, *factors, rows - (start + shift)[number])
 
 

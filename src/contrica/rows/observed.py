@@ -35,28 +35,21 @@ class Observed:
         Of the observed entries; 0 where there are none.
     energy : ndarray of shape (n_features,)
         Sum of their squares about it.
-    n_empty : int
-        Rows in which nothing was observed.
     chosen : Chosen
         The rows that were kept.
     """
 
     def __init__(self, n_features: int, index: np.ndarray, start: int = 0) -> None:
-        self.n_rows = self.n_empty = 0
-        self.first_empty: int | None = None
+        self.n_rows = 0
         self.n_missing, self.n_infinite = (np.zeros(n_features, dtype=np.int64) for _ in range(2))
         self.mean, self.energy = np.zeros(n_features), np.zeros(n_features)
-        self.chosen, self._start = Chosen(index, start), start
+        self.chosen = Chosen(index, start)
 
     def update(self, block: Any) -> Observed:
         """Add a block of rows."""
         rows = to_numpy(block)
         self.chosen.update(rows)
         gaps = np.isnan(rows)
-        empty = np.flatnonzero(gaps.all(axis=1))
-        if empty.size and self.first_empty is None:
-            self.first_empty = self._start + self.n_rows + int(empty[0])
-        self.n_empty += empty.size
         self.n_infinite += np.isinf(rows).sum(axis=0)
         counts = len(rows) - gaps.sum(axis=0)
         # about a value of each variable, so that a large mean costs no digits
@@ -84,9 +77,6 @@ class Observed:
         self._add(other.n_rows, other.n_rows - other.n_missing, other.mean, other.energy)
         self.n_missing = self.n_missing + other.n_missing
         self.n_infinite = self.n_infinite + other.n_infinite
-        self.n_empty += other.n_empty
-        firsts = [at for at in (self.first_empty, other.first_empty) if at is not None]
-        self.first_empty = min(firsts, default=None)
         self.chosen.merge(other.chosen)
         return self
 
@@ -142,7 +132,7 @@ def gaps_error(X: np.ndarray | Rows, name: str, names: np.ndarray | None, remedy
 
 
 def check_observed(found: Observed, name: str, names: np.ndarray | None) -> None:
-    """Refuse infinity, variables without any value, and rows without any.
+    """Refuse infinity, and variables without any value.
 
     Parameters
     ----------
@@ -167,12 +157,4 @@ def check_observed(found: Observed, name: str, names: np.ndarray | None) -> None
             "every variable must be observed in every dataset",
             "Leave such variables out of all datasets.",
             name,
-        )
-    if found.n_empty:
-        raise DataError(
-            "nothing-observed",
-            f"`{name}` has {found.n_empty} rows without any value, the first is row "
-            f"{found.first_empty}",
-            remedy="Leave such rows out: they say nothing.",
-            parameter=name,
         )

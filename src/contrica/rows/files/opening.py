@@ -29,7 +29,9 @@ from contrica.rows.files.zarr_store import zarr_root
 __all__ = ["open_rows"]
 
 
-def open_rows(path: str | Path, key: str | None = None, *, header: bool | None = None) -> Opened:
+def open_rows(
+    path: str | Path, key: str | None = None, *, header: bool | None = None, gaps: bool = False
+) -> Opened:
     """Open a file of rows; what is large in it is read later, block by block.
 
     Parameters
@@ -44,6 +46,9 @@ def open_rows(path: str | Path, key: str | None = None, *, header: bool | None =
         another.
     header : bool, optional
         Whether the first line of a text file names the columns; by default its cells decide.
+    gaps : bool
+        Whether values may be missing in what is read here: NaN, and in text files empty cells and NA.
+        Of files that are read block by block whoever reads them decides.
 
     Returns
     -------
@@ -86,12 +91,12 @@ def open_rows(path: str | Path, key: str | None = None, *, header: bool | None =
         if is_sparse_npz(where):
             check_no_key(where, key)
             return Opened(sparse_npz(where), None, None)
-        return Opened(read_table(where, key).values, None, None)
+        return Opened(read_table(where, key, gaps=gaps).values, None, None)
     if kind in HDF5 or kind == ".zarr":
         opener = partial(hdf5_file if kind in HDF5 else zarr_root, where)
         return open_store(where, key, opener)
     if kind == ".parquet":
         check_no_key(where, key)
         return open_parquet(where)
-    table = read_table(where, key, header=header)
+    table = read_table(where, key, header=header, gaps=gaps)
     return Opened(table.values, table.columns, table.rows)

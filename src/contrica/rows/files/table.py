@@ -21,7 +21,9 @@ from contrica.rows.files.text import DELIMITERS, read_text
 __all__ = ["read_table"]
 
 
-def read_table(path: str | Path, key: str | None = None, *, header: bool | None = None) -> Table:
+def read_table(
+    path: str | Path, key: str | None = None, *, header: bool | None = None, gaps: bool = False
+) -> Table:
     """Read a matrix from a csv, tsv, npy or npz file; csv and tsv also gzipped.
 
     Parameters
@@ -34,6 +36,8 @@ def read_table(path: str | Path, key: str | None = None, *, header: bool | None 
     header : bool, optional
         Whether the first line of a text file names the columns; by default it does if it holds
         text, or counts 0, 1, 2, … as pandas does.
+    gaps : bool
+        Whether values may be missing: NaN, and in text files empty cells and NA.
 
     Returns
     -------
@@ -56,12 +60,13 @@ def read_table(path: str | Path, key: str | None = None, *, header: bool | None 
     if key is not None and kind != ".npz":
         raise unused_key(path, key, "only npz files have keys")
     if kind in DELIMITERS:
-        table = read_text(path, DELIMITERS[kind], header)
+        table = read_text(path, DELIMITERS[kind], header, gaps=gaps)
     elif kind in (".npy", ".npz"):
         table = Table(read_numpy(path, key), None, None)
     else:
         raise unknown_type(path, kind, "csv, tsv (also .gz), npy or npz")
-    _check_complete(path, table)
+    if not gaps:
+        _check_complete(path, table)
     _warn_of_numbering(path, table)
     return table
 
@@ -77,7 +82,7 @@ def _check_complete(path: Path, table: Table) -> None:
             "not-finite",
             f"{unmarked(path)}: sample {row + 1}, variable {column + 1}{unmarked(name)} is "
             f"{table.values[row, column]}, one of {len(bad)} cell(s) without a finite number",
-            remedy="Fill or drop missing values first.",
+            remedy="Fill or drop missing values first; fit does, with `missing=impute`.",
         )
 
 

@@ -22,6 +22,8 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # Files larger than this are read by pyarrow where it is installed; to import it takes longer than to read
 # a smaller one without it.
 ARROW_BYTES = 2**20
+# Cells that say that a value is missing, in any case of letters.
+GAPS = ("", "na", "nan", "n/a", "#n/a", "null")
 
 
 class _Layout(NamedTuple):
@@ -38,16 +40,21 @@ class _Layout(NamedTuple):
     n_lines: int
     start: int
     width: int
+    gaps: bool = False
 
 
-def read_text(path: Path, delimiter: str, header: bool | None) -> Table:
-    """Values and names of a text file; by default the first cells say whether there is a header."""
+def read_text(path: Path, delimiter: str, header: bool | None, *, gaps: bool = False) -> Table:
+    """Values and names of a text file; by default the first cells say whether there is a header.
+
+    With ``gaps`` empty cells and NA are read as NaN.
+    """
     with _reading_text(path):
-        layout = _read_layout(path, delimiter, header)
+        layout = _read_layout(path, delimiter, header, gaps)
         body = None
         if path.stat().st_size > ARROW_BYTES:
             body = read_body_by_arrow(
-                path, delimiter, layout.n_lines, layout.start, layout.width, _is_gzipped(path)
+                *(path, delimiter, layout.n_lines, layout.start, layout.width, _is_gzipped(path)),
+                gaps=GAPS if gaps else (),
             )
         # What pyarrow does not read is read again, to say where the file is wrong.
         values, row_names = body or _read_body(layout)
@@ -101,34 +108,42 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell  # Python reads 1_000, numpy and people do not
 
 
+def _is_gap(cell: str) -> bool:
+    return cell.strip().lower() in GAPS
+
+
+def _is_value(cell: str, gaps: bool) -> bool:
+    return _is_number(cell) or (gaps and _is_gap(cell))
+
+
 # --- header and row names ---
 
 
-def _read_layout(path: Path, delimiter: str, header: bool | None) -> _Layout:
+def _read_layout(path: Path, delimiter: str, header: bool | None, gaps: bool) -> _Layout:
     with _open_text(path) as lines:
         found = [pair for pair, _ in zip(_records(lines, delimiter), range(2), strict=False)]
     rows = [record for _, record in found]
     if not rows:
         raise bad_file("empty", path, "is empty", remedy="It needs one row per sample.")
     first = rows[0]
-    has_header = _looks_like_header(first) if header is None else header
+    has_header = _looks_like_header(first, gaps) if header is None else header
     if has_header and len(rows) == 1:
         raise bad_file(
             "no-rows", path, "has a header but no rows", remedy="It needs one row per sample."
         )
     body = rows[1] if has_header else first
-    has_index = not _is_number(body[0]) and body[0].strip() != "" and len(body) > 1
+    has_index = not _is_value(body[0], gaps) and body[0].strip() != "" and len(body) > 1
     if has_header:
         # R leaves the heading of the index out; pandas leaves it empty.
         has_index |= first[0].strip() == "" or len(body) == len(first) + 1
     n_lines = found[0][0] if has_header else 0
-    return _Layout(path, delimiter, first, has_header, n_lines, int(has_index), len(body))
+    return _Layout(path, delimiter, first, has_header, n_lines, int(has_index), len(body), gaps)
 
 
-def _looks_like_header(first: list[str]) -> bool:
+def _looks_like_header(first: list[str], gaps: bool) -> bool:
     """Whether a first line names columns: by text, or by the running numbers that pandas writes."""
     rest = first[1:] if len(first) > 1 else first
-    if first[0].strip() == "" or not all(_is_number(cell) for cell in rest):
+    if first[0].strip() == "" or not all(_is_value(cell, gaps) for cell in rest):
         return True
     # 0,1,2,… over all columns, or running numbers behind a heading of the row names
     if _is_number(first[0]):
@@ -174,7 +189,10 @@ def _read_body(layout: _Layout) -> tuple[np.ndarray, np.ndarray | None]:
                 raise _uneven(layout, line, record)
             if layout.start:
                 names.append(record[0])
-            cells = layout.delimiter.join(record[layout.start :])
+            body = record[layout.start :]
+            if layout.gaps:
+                body = ["nan" if _is_gap(cell) else cell for cell in body]
+            cells = layout.delimiter.join(body)
             if cells.count(layout.delimiter) >= layout.width - layout.start:  # in a quoted cell
                 raise _bad_cell(layout)
             yield cells
@@ -203,7 +221,7 @@ def _bad_cell(layout: _Layout) -> FileError:
     with _open_text(layout.path) as lines:
         for line, record in _body_records(layout, lines):
             for column, cell in enumerate(record[layout.start :], start=layout.start):
-                if not _is_number(cell):
+                if not _is_value(cell, layout.gaps):
                     return _not_a_number(layout, line, column, cell)
     return bad_file(
         "not-numbers",
@@ -226,7 +244,7 @@ def _not_a_number(layout: _Layout, line: int, column: int, cell: str) -> FileErr
         f"{unmarked(content)}, not a number",
         remedy="Is it the delimiter? csv files need commas, tsv files tabs."
         if is_delimiter
-        else "Fix it, or fill or drop missing values first.",
+        else "Fix it, or fill or drop missing values first; fit does, with `missing=impute`.",
     )
 
 
