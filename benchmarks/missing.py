@@ -1,11 +1,12 @@
 """Missing values: are patterns found in spite of them, and do they make contrasts that are not there?
 
-``python benchmarks/missing.py [--draws N] [--datasets N] [--jobs N] [--only recovery wide level joint mouse]``.
+``python benchmarks/missing.py [--draws N] [--datasets N] [--jobs N] [--only recovery wide level ...]``.
 *recovery*: the paper's design, p = 8, n = 10⁵, true ranks, 5 % missing completely at random. *wide*: 30
-variables that five shared sources correlate, three salient ones, n = 10⁴, 10 % missing, so that 4 % of the
-rows are complete. *level*: both datasets from one distribution, 15 % missing in one of them only; how often is
-ℓ ≥ 1? *joint*: the same with solver "auto", which tries a joint fit. *mouse*: proteins of mice with their own
-gaps; silhouette of the first score by genotype, which no fit knows. Data from CONTRICA_DATA.
+variables that five shared sources correlate, three salient ones, n = 10⁴, 10 % missing, so that 4 % of
+the rows are complete. *level*: both datasets from one distribution, 15 % missing in one of them only; how
+often is ℓ ≥ 1? *joint*: the same with solver "auto", which tries a joint fit. *mouse*: proteins of mice
+with their own gaps; silhouette of the first score by genotype, which no fit knows. Data from
+CONTRICA_DATA.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from contrica.metrics import match_patterns
 
 WAYS = ("no gaps", "impute", "pairwise", "rows deleted", "mean filled")
 P_WIDE, N_WIDE, SHARED, SALIENT = 30, 10_000, 5, 3
-P_LEVEL, N_LEVEL = 8, 1000
+P_LEVEL, N_LEVEL = 8, 2500
 DISTRIBUTIONS = ("Gaussian", "exponential", "t(3)", "correlated Gaussian", "correlated exponential")
 
 
@@ -117,7 +118,9 @@ def mouse():
         found = silhouette_score(scores[:, :1], data.labels)
         both = silhouette_score(scores, data.labels)
         n_missing = f"{model.n_missing_.sum()} values missing"
-        print(f"  {name}: {found:.3f}, of two scores {both:.3f}; {n_missing}, ℓ = {model.n_foreground_}")
+        print(
+            f"  {name}: {found:.3f}, of two scores {both:.3f}; {n_missing}, ℓ = {model.n_foreground_}"
+        )
 
 
 def recovered(name, draw, draws, run):
@@ -136,7 +139,9 @@ def main():
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--datasets", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", nargs="+", default=["recovery", "wide", "level", "joint", "mouse"])
+    parser.add_argument(
+        "--only", nargs="+", default=["recovery", "wide", "level", "joint", "mouse"]
+    )
     told = parser.parse_args()
     run = Parallel(n_jobs=told.jobs)
     if "recovery" in told.only:

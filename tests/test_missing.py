@@ -1,4 +1,4 @@
-"""Missing values: filled, or left out of moments; counted, named where refused, and predicted in new rows."""
+"""Missing values: filled, or left out of moments; counted, named where refused, predicted in new rows."""
 
 import re
 import tempfile
@@ -278,14 +278,18 @@ def test_other_parameters_go_with_gaps(way):
     groups = np.repeat(np.arange(20), 20)
     several = ContrastiveICA(2, missing=way).fit(X, background=[Y, Y[:200]])
     assert several.n_missing_.shape == (3, 5)
-    ContrastiveICA(2, missing=way).fit(X, background=Y, groups=groups, background_groups=groups + 50)
+    ContrastiveICA(2, missing=way).fit(
+        X, background=Y, groups=groups, background_groups=groups + 50
+    )
     ContrastiveICA(2, missing=way, n_pcs=3).fit(X, background=Y)
     ContrastiveICA(2, missing=way).fit(X)
     model = ProportionalContrastiveICA(2, missing=way, n_foreground=2, background_scale=1.0)
     assert np.isfinite(model.fit(X, background=Y).transform(X)).all()
 
 
-@pytest.mark.filterwarnings("ignore::contrica.errors.PatternWarning")  # nothing is found, as it should be
+@pytest.mark.filterwarnings(
+    "ignore::contrica.errors.PatternWarning"
+)  # nothing is found, as it should be
 def test_gaps_in_the_foreground_alone_are_not_taken_for_contrast():
     """A sample of the study in benchmarks/missing.py."""
     found = 0

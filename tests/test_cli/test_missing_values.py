@@ -30,6 +30,7 @@ def test_fit_gives_what_the_library_gives(gappy, way):
     files, fore, back = gappy
     result = fit(files, *SUBSPACE, "--missing", way)
     assert result.exit_code == 0, result.output
+    assert f"missing values: {fore.isna().sum().sum()} in the foreground" in words(result)
     model = ContrastiveICA(2, n_foreground=2, solver="subspace", missing=way, random_state=0)
     model.fit(fore, background=back)
     stored = load(files / "out" / "model.npz")

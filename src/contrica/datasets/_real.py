@@ -82,7 +82,9 @@ def load_mouse_protein(folder: str | Path | None = None, *, gaps: bool = False) 
             "at least 4 of each are needed",
             "Put the whole table there.",
         )
-    foreground, background = ((_observed_standardised if gaps else standardised)(part) for part in parts)
+    foreground, background = (
+        (_observed_standardised if gaps else standardised)(part) for part in parts
+    )
     return Bunch(
         foreground=foreground,
         background=background,

@@ -75,8 +75,8 @@ class BaseContrastive(ContrastTransformer):
 
     _counts_by_itself: ClassVar[bool] = True
     _gap_remedy: ClassVar[str] = (
-        "Set `missing=impute` to fill the gaps by what all datasets have in common, or leave those rows or "
-        "variables out."
+        "Set `missing=impute` to fill the gaps by what all datasets have in common, or leave those rows "
+        "or variables out."
     )
     n_background: int | None
     n_foreground: int | None
@@ -239,18 +239,26 @@ class BaseContrastive(ContrastTransformer):
             variances = summary.energy / summary.n_rows
             self.gap_loadings_, self.gap_noise_ = factors_of(covariance, basis, variances)
 
-    def _gaps(self) -> list[str]:
-        """How many values were missing, in words; nothing where none was."""
+    def gap_lines(self) -> list[str]:
+        """How many values were missing, and of which variable most, in words.
+
+        Returns
+        -------
+        list of str
+            Empty where none was.
+        """
+        self._check_fitted()
         found = vars(self).get("n_missing_")  # which earlier versions did not count
         if found is None or not found.any():
             return []
         return [describe_gaps(found, vars(self).get("feature_names_in_"), self.missing)]
 
     def _scores_of_observed(self, rows: np.ndarray | Rows) -> np.ndarray:
-        if not self._fills_gaps or self.gap_loadings_ is None:
+        # earlier versions did not save them
+        loadings, noise = vars(self).get("gap_loadings_"), vars(self).get("gap_noise_")
+        if not self._fills_gaps or loadings is None or noise is None:
             return super()._scores_of_observed(rows)
-        structure = (self.mean_, self.gap_loadings_, self.gap_noise_)
-        return scores_of_observed(rows, self._axes, *structure)
+        return scores_of_observed(rows, self._axes, self.mean_, loadings, noise)
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         """How to store the fourth cumulants of backgrounds."""

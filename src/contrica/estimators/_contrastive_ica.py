@@ -102,10 +102,10 @@ class ContrastiveICA(BaseContrastive):
     missing : {"error", "impute", "pairwise"}, default="error"
         What NaN means. "error" refuses it. "impute" fills a gap by what all datasets have in common: a
         prediction from the row's observed values, and what such a prediction leaves of another row
-        (`contrica.rows.missing`), so that variances stay what they are and gaps make no contrast; third and
-        fourth cumulants are taken from observed values, each entry over the rows in which its variables are
-        all observed, of at most 100 variables. "pairwise" takes covariances from observed values too, and
-        uses filled rows for all else; the plug-in estimate only.
+        (`contrica.rows.missing`), so that variances stay what they are and gaps make no contrast; third
+        and fourth cumulants are taken from observed values, each entry over the rows in which its
+        variables are all observed, of at most 100 variables. "pairwise" takes covariances from observed
+        values too, and uses filled rows for all else; the plug-in estimate only.
         `transform` then predicts the gaps of new rows. See ``docs/guide/missing.md``.
 
     Attributes
@@ -177,7 +177,7 @@ class ContrastiveICA(BaseContrastive):
         background then added more than it removed.
     n_missing_ : ndarray of int, shape (n_datasets, n_features)
         Missing values of every variable, in the foreground and in every background.
-    gap_loadings_, gap_noise_ : ndarray of shape (n_features, n_pcs_) and (n_features,), or None
+    gap_loadings_, gap_noise_ : ndarray of shape (n_features, k) and (n_features,), or None
         The foreground's covariance, ``L Lᵀ + diag(ψ)``, from which `transform` predicts missing values;
         ``None`` where it refuses them.
     n_iter_ : int
@@ -347,7 +347,7 @@ class ContrastiveICA(BaseContrastive):
         if self.solver_ == "subspace" and sampled is not None and sampled < self.n_samples_:
             total = self.n_samples_
             lines.append(f"rows: dimension and rotation from a sample of {sampled} of {total}")
-        lines += self._gaps()
+        lines += self.gap_lines()
         if self.rank_choice_ is not None:
             lines.append(f"rank selection: {self.rank_choice_.description}")
         lines += self._significance()

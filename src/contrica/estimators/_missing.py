@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 MISSING = ("error", "impute", "pairwise")
+# Factors from which `transform` predicts gaps, at most; the other axes count as noise.
+MAX_LOADINGS = 60
 # Rows in which any four variables must be observed for "impute" to take fourth cumulants from them.
 MIN_OBSERVED = 30
 
@@ -90,7 +92,9 @@ def missing_counts(datasets: Sequence[Dataset]) -> np.ndarray:
     ndarray of int, shape (n_datasets, n_features)
     """
     none = np.zeros(datasets[0].n_features, dtype=np.int64)
-    return np.array([none if part.observed is None else part.observed.n_missing for part in datasets])
+    return np.array(
+        [none if part.observed is None else part.observed.n_missing for part in datasets]
+    )
 
 
 def describe_gaps(counts: np.ndarray, names: np.ndarray | None, missing: str) -> str:
@@ -160,7 +164,9 @@ def from_observed(
         own = found.cumulants(part.name)
         own = own if basis is None else own.projected(basis)
         filled = taken.cumulants[i]
-        cumulants[i] = replace(own, mean=filled.mean, covariance=filled.covariance) if imputes else own
+        cumulants[i] = (
+            replace(own, mean=filled.mean, covariance=filled.covariance) if imputes else own
+        )
         grouped[i] = [each.projected(basis) for each in found.groups()] if by_groups else None
     return taken._replace(cumulants=cumulants, grouped=grouped)
 
@@ -179,11 +185,11 @@ def factors_of(
 
     Returns
     -------
-    loadings : ndarray of shape (n_features, k)
+    loadings : ndarray of shape (n_features, at most 60)
     noise : ndarray of shape (n_features,)
     """
     values, axes = np.linalg.eigh(covariance)
-    loadings = axes * np.sqrt(np.maximum(values, 0.0))
+    loadings = (axes * np.sqrt(np.maximum(values, 0.0)))[:, -MAX_LOADINGS:]
     if basis is not None:
         loadings = basis @ loadings
     least = NOISE * np.where(variances > 0, variances, max(float(variances.max()), 1e-300))

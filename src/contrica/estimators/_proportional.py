@@ -64,8 +64,8 @@ class ProportionalContrastiveICA(BaseContrastive):
     background_components_, background_weights_, shared_weights_ : ndarray
         The background patterns, as in `ContrastiveICA`; empty, and ``n_background_`` 0, where γ was
         given.
-    n_background_, n_foreground_, n_pcs_, n_samples_, n_rows_sampled_, basis_, mean_, residual_, n_iter_, \
-    n_missing_, gap_loadings_, gap_noise_
+    n_background_, n_foreground_, n_pcs_, n_samples_, n_rows_sampled_, basis_, mean_, residual_, \
+    n_iter_, n_missing_, gap_loadings_, gap_noise_
         As in `ContrastiveICA`.
 
     See Also

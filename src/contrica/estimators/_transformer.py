@@ -287,9 +287,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self._check_fitted()
         rows = as_rows(X, "X")
         if not isinstance(rows, Rows):
-            rows = validate_data(
-                self, rows, dtype=np.float64, reset=False, ensure_all_finite=False
-            )
+            rows = validate_data(self, rows, dtype=np.float64, reset=False, ensure_all_finite=False)
             if not np.isfinite(rows).all():
                 return self._scores_of_observed(rows)
             return (rows - self.mean_) @ self._axes.T

@@ -1,9 +1,9 @@
-"""Moments from observed entries: every entry of a moment over the rows in which all its variables are there.
+"""Moments from observed entries, each over the rows in which all its variables are observed.
 
-Rows about the mean of what was observed, with 0 for a gap, are expanded as `contrica.moments.packed` does,
-into ``f(w) = (1, w, svec(w wᵀ))``; their observed entries, 1 or 0, likewise. One Gram matrix over the other,
-entry by entry, has the means of all products of up to four variables, each over the rows in which these
-were observed.
+Rows about the mean of what was observed, with 0 for a gap, are expanded as `contrica.moments.packed`
+does, into ``f(w) = (1, w, svec(w wᵀ))``; whether entries were observed, 1 or 0, likewise. One Gram
+matrix over the other, entry by entry, has the means of all products of up to four variables, each over
+the rows in which these were observed.
 """
 
 from __future__ import annotations

@@ -4,10 +4,11 @@ The structure is a factor model of the standardised variables, ``x = L z + e``: 
 of rows of all datasets, each about its own mean, shrunk as far as so few rows ask for (Ledoit and Wolf),
 and a variance of its own for every variable. It gives the best linear prediction ``B x_O`` of missing
 entries from observed ones. Predictions alone vary too little, and a dataset with more gaps than another
-would look different for that reason. So a gap gets what is left of another row as well: with a *donor* d, a
-row drawn at random from all datasets, ``x_M = d_M + B (x_O − d_O)``. Means, variances and covariances come
-out right, whatever the distribution, and no row knows of which dataset its donor is. A row without any
-value becomes its donor.
+would look different for that reason. So a gap gets what is left of another row as well: with a *donor*
+d, a row drawn at random from all datasets, ``x_M = d_M + B (x_O − d_O)``. Means and covariances
+come out right, whatever the distribution, and no row knows of which dataset its donor is. A row without
+any value becomes its donor. What is lost is dependence beyond the linear one, and so part of fourth
+cumulants; these are taken from observed values instead (`contrica.moments.pairwise`).
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from contrica.rows.protocol import Rows, iterate_blocks
 
 __all__ = ["Filled", "Structure", "common_structure", "filled", "learnt_from", "predicted"]
 
-# Factors, at most: as many as there are principal components at most (`n_pcs="auto"`).
-MAX_FACTORS = 30
+# Factors, at most: as many as there are principal components at most (`n_pcs="auto"`), and fewer where
+# their products would be more numbers than these.
+MAX_FACTORS, MAX_PRODUCTS = 30, 2**22
 # Rows from which the structure is learnt, and multiplications that each round may cost.
 MAX_ROWS, ROUND_BUDGET, MIN_ROWS = 10_000, 10**10, 500
 # Entries of an array whose filled copy is kept, 128 MB of it; larger ones are filled in every pass.
 MAX_FILLED = 2**24
-# Rounds of filling and learning, and the root mean square change of what is filled, in standard deviations,
-# at which they end. Each leaves about the share of missing information of the error.
-MAX_ROUNDS, SETTLED = 30, 5e-3
+# Rounds of filling and learning, and the root mean square change of what is filled, in standard
+# deviations, at which they end. Each leaves about the share of missing information of the error.
+MAX_ROUNDS, SETTLED = 15, 5e-3
 # Least variance of a variable that factors do not share, of its own.
 NOISE = 1e-6
 # Numbers in the matrices of factors that are solved for at a time.
@@ -165,7 +167,9 @@ def common_structure(
     Structure
     """
     number = np.repeat(np.arange(len(samples)), [len(part) for part in samples])
-    stacked = np.concatenate([(part - mean) / scale for part, mean in zip(samples, means, strict=True)])
+    stacked = np.concatenate(
+        [(part - mean) / scale for part, mean in zip(samples, means, strict=True)]
+    )
     observed = ~np.isnan(stacked)
     rows = _drawn(stacked, observed)
     gaps = np.flatnonzero(~observed.all(axis=1))
@@ -219,7 +223,7 @@ def _factors(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, left = np.linalg.eigh(rows @ rows.T / n)
         axes = rows.T @ left / np.sqrt(n * np.maximum(values, np.finfo(float).tiny))
     shrink = _shrinkage(rows, values)
-    q = min(p, n, MAX_FACTORS)
+    q = min(p, n, MAX_FACTORS, int((MAX_PRODUCTS / p) ** 0.5) + 1)
     leading = np.maximum(values[::-1][:q], 0.0)
     loadings = axes[:, ::-1][:, :q] * np.sqrt((1 - shrink) * leading)
     total = np.mean(rows**2, axis=0)
