@@ -42,6 +42,43 @@ def third_cumulant(X):
     return T
 
 
+def pairwise_moment(X, *columns):
+    """The mean of a product about the observed means, over the rows in which all were observed."""
+    means = [np.mean([x for x in X[:, j] if not np.isnan(x)]) for j in range(X.shape[1])]
+    total, count = 0.0, 0
+    for row in X:
+        if not any(np.isnan(row[j]) for j in columns):
+            product_ = 1.0
+            for j in columns:
+                product_ *= row[j] - means[j]
+            total, count = total + product_, count + 1
+    return total / count
+
+
+def pairwise_cumulants(X):
+    """κ₂, κ₃ and κ₄ from observed entries, entry by entry."""
+    p = X.shape[1]
+    S, T, K = np.zeros((p,) * 2), np.zeros((p,) * 3), np.zeros((p,) * 4)
+    for i, j in product(range(p), repeat=2):
+        S[i, j] = pairwise_moment(X, i, j)
+    for i, j, k in product(range(p), repeat=3):
+        T[i, j, k] = pairwise_moment(X, i, j, k)
+    for i, j, k, m in product(range(p), repeat=4):
+        K[i, j, k, m] = pairwise_moment(X, i, j, k, m)
+        K[i, j, k, m] -= S[i, j] * S[k, m] + S[i, k] * S[j, m] + S[i, m] * S[j, k]
+    return S, T, K
+
+
+def conditional_means(X, mean, S):
+    """Rows with every gap replaced by its mean given what was observed, under a covariance."""
+    filled = X.copy()
+    for row in filled:
+        gaps = np.isnan(row)
+        solved = np.linalg.solve(S[np.ix_(~gaps, ~gaps)], row[~gaps] - mean[~gaps])
+        row[gaps] = mean[gaps] + S[np.ix_(gaps, ~gaps)] @ solved
+    return filled
+
+
 def third_rank_one_sum(weights, vectors):
     p = vectors.shape[0]
     T = np.zeros((p, p, p))

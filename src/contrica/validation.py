@@ -23,6 +23,7 @@ from contrica.errors import (
 )
 
 __all__ = [
+    "DROP_GAPS",
     "as_basis",
     "check_choice",
     "check_count",
@@ -38,16 +39,20 @@ __all__ = [
     "check_rank",
     "check_same_features",
     "check_scale",
-    "check_scores",
     "check_seed",
     "check_symmetric_tensor",
     "check_variation",
     "check_width",
+    "describe_columns",
     "generator",
     "in_words",
     "unmasked",
     "warn_delicate",
 ]
+
+
+# What to do about gaps where no estimator can fill them.
+DROP_GAPS = "Leave those rows or variables out, or fill the gaps in first."
 
 
 def _listing(names: Iterable[Any], limit: int = 5) -> str:
@@ -424,17 +429,33 @@ def check_variation(summaries: Mapping[str, Any]) -> None:
             )
 
 
-def check_finite(summary: Any, name: str) -> None:
+def check_finite(summary: Any, name: str, remedy: str = DROP_GAPS) -> None:
     """Refuse NaN and infinity, which show in the least and the largest values, by the variable."""
     bad = ~(np.isfinite(summary.low) & np.isfinite(summary.high))
     if bad.any():
         raise DataError(
             "not-finite",
-            f"{_quoted(name)} contains NaN or infinity, in {bad.sum()} variable(s), the first of which "
-            f"is column {int(np.flatnonzero(bad)[0])}",
-            remedy="Fill missing values in, or leave those rows out.",
+            f"{_quoted(name)} contains NaN or infinity, in {describe_columns(bad.astype(int), None)}",
+            remedy=remedy,
             parameter=name,
         )
+
+
+def describe_columns(counts: np.ndarray, names: np.ndarray | None, limit: int = 5) -> str:
+    """Variables with values that cannot be used, the first few with how many; counts of one go unsaid.
+
+    Examples
+    --------
+    >>> describe_columns(np.array([0, 12, 3]), np.array(["age", "weight", "height"]))
+    '2 variable(s): weight (12 values), height (3 values)'
+    """
+    index = np.flatnonzero(counts)
+    told = []
+    for i in index[:limit]:
+        name = f"column {i}" if names is None else unmarked(names[i])
+        told.append(name + (f" ({counts[i]} values)" if counts.max() > 1 else ""))
+    more = f" and {index.size - limit} more" if index.size > limit else ""
+    return f"{index.size} variable(s): {', '.join(told)}{more}"
 
 
 def warn_delicate(X: Any, background: Any, names: np.ndarray | None) -> None:
@@ -466,18 +487,6 @@ def warn_delicate(X: Any, background: Any, names: np.ndarray | None) -> None:
                 f"`{name}` has {rows} rows for {p} variables: patterns follow so few rows closely",
                 "More rows, or fewer principal components (`n_pcs`), make the fit steadier.",
             )
-
-
-def check_scores(scores: np.ndarray) -> None:
-    """Refuse rows without scores, of which not all entries were numbers."""
-    bad = ~np.isfinite(scores).all(axis=1)
-    if bad.any():
-        raise DataError(
-            "not-finite",
-            f"`X` contains NaN or infinity, first in row {int(bad.argmax())}",
-            remedy="Fill missing values in, or leave such rows out.",
-            parameter="X",
-        )
 
 
 def check_covariance_rank(

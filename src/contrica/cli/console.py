@@ -46,6 +46,7 @@ OPTIONS = {
     "scale": "--scale",
     "methods": "--methods",
     "memory_limit": "--memory-limit",
+    "missing": "--missing",
     "device": "--device",
     "overwrite": "--overwrite",
     "key": "--key",

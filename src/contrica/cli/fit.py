@@ -21,6 +21,7 @@ from contrica.cli.options import (
     Header,
     Key,
     MemoryLimit,
+    Missing,
     Overwrite,
     Pcs,
     Scale,
@@ -37,6 +38,7 @@ from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
 from contrica.output import output_folder
 from contrica.rows.memory import memory_budget
 from contrica.solvers.deflation import DEFLATIONS
+from contrica.validation import check_choice
 
 logger = logging.getLogger("contrica")
 
@@ -84,6 +86,7 @@ def fit(
             show_default="filter; pattern with --solver paper and --proportional",
         ),
     ] = None,
+    missing: Missing = "error",
     groups: Groups = None,
     background_groups: BackgroundGroups = None,
     seed: Seed = 0,
@@ -110,6 +113,7 @@ def fit(
     """
     _check_together(proportional, background_scale, solver)
     memory_budget(memory_limit)  # files may take long to read
+    check_choice("missing", missing, ("error", "impute", "pairwise"))
     options: dict[str, Any] = {
         "n_background": n_background,
         "n_foreground": n_foreground,
@@ -121,6 +125,7 @@ def fit(
         "random_state": seed,
         "memory_limit": memory_limit,
         "device": device,
+        "missing": missing,
     }
     model: Any
     kept = n_components_of(components)
@@ -134,8 +139,9 @@ def fit(
         connected(scheduler) as shared,
     ):
         named = NamedGroups.of(groups, background_groups, len(background))
+        keys, gaps = (key, background_key, header), missing != "error"
         fore, backs = read_all(
-            foreground, background, key, background_key, header, shared=shared, groups=named
+            foreground, background, *keys, shared=shared, groups=named, gaps=gaps
         )
         with called_by_file(foreground, background):
             model.fit(fore.named, background=several(backs), **named.labels(fore, backs))

@@ -21,6 +21,7 @@ __all__ = [
     "Header",
     "Key",
     "MemoryLimit",
+    "Missing",
     "Overwrite",
     "OverwriteFile",
     "Pcs",
@@ -64,6 +65,13 @@ MemoryLimit = Annotated[
     str | None,
     typer.Option(
         help="Most memory to take, such as 2GB or 500MB.", show_default="a quarter of what is free"
+    ),
+]
+Missing = Annotated[
+    str,
+    typer.Option(
+        help="Missing values, which in text files are empty cells or NA: 'error' refuses them, 'impute' "
+        "fills them by what all datasets have in common, 'pairwise' takes cumulants from observed values."
     ),
 ]
 Scheduler = Annotated[

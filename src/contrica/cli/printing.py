@@ -31,7 +31,7 @@ def print_fit(
         Lines to print after the table.
     """
     out.print(_patterns(model, names))
-    lines = [*notes, _sizes(model)]
+    lines = [*notes, _sizes(model), *model.gap_lines()]
     if isinstance(model, ContrastiveICA):
         lines.append(f"solver: {model.solver_} ({model.reason_})")
         lines += model.group_lines()

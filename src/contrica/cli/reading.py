@@ -85,6 +85,7 @@ def read(
     *,
     shared: bool = False,
     column: str | None = None,
+    gaps: bool = False,
 ) -> Data:
     """Open one dataset.
 
@@ -99,6 +100,8 @@ def read(
         Whether the workers of a cluster read the rows.
     column : str or None
         Which column names the groups of rows, and is no variable.
+    gaps : bool
+        Whether values may be missing.
 
     Returns
     -------
@@ -120,7 +123,7 @@ def read(
         array = array.rechunk({1: -1})  # whole rows
         values = as_rows(array, path)
     else:
-        opened = open_rows(path, key, header=header, column=column)
+        opened = open_rows(path, key, header=header, column=column, gaps=gaps)
         array, values = None, as_rows(opened.rows, path)
     if isinstance(values, Rows):
         values.columns = opened.columns  # type: ignore[attr-defined]
@@ -136,6 +139,7 @@ def read_all(
     *,
     shared: bool = False,
     groups: NamedGroups | None = None,
+    gaps: bool = False,
 ) -> tuple[Data, list[Data]]:
     """Open the foreground and every background, and compare each with it.
 
@@ -150,7 +154,7 @@ def read_all(
     background_keys : sequence of str, or None
         One for all backgrounds, or one for each.
     header : bool or None
-    shared : bool
+    shared, gaps : bool
         As for `read`.
     groups : NamedGroups, optional
         Which columns name groups of rows, and are no variables.
@@ -171,10 +175,11 @@ def read_all(
             parameter="background_key",
         )
     taken = groups or NamedGroups.of(None, None, len(backgrounds))
-    fore, backs = read(foreground, key, header, shared=shared, column=taken.column(0)), []
+    options: dict[str, Any] = {"shared": shared, "gaps": gaps}
+    fore, backs = read(foreground, key, header, column=taken.column(0), **options), []
     for i, (path, own) in enumerate(zip(backgrounds, keys, strict=True), start=1):
         with _other_words("`key", "`background_key"):
-            back = read(path, own, header, shared=shared, column=taken.column(i))
+            back = read(path, own, header, column=taken.column(i), **options)
         if header is None and foreground != path:
             _check_first_lines(foreground, fore, path, back)
         check_same_features(

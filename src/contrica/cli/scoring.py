@@ -13,7 +13,7 @@ from contrica.errors import DataError
 from contrica.rows.files.dask_store import computed
 from contrica.validation import generator
 
-__all__ = ["Sample", "pattern_names", "scores_of", "without_names"]
+__all__ = ["Sample", "pattern_names", "scores_of", "takes_gaps", "without_names"]
 
 # Rows of each dataset that a scatter shows; more make a blot, and a large file.
 MAX_DRAWN = 20_000
@@ -51,6 +51,20 @@ def without_names(model: Any) -> Any:
     return bare
 
 
+def takes_gaps(model: Any) -> bool:
+    """Whether a fitted model scores rows with missing values.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Returns
+    -------
+    bool
+    """
+    return bool(getattr(model, "missing", "error") != "error")
+
+
 def scores_of(model: Any, data: Data) -> Iterator[np.ndarray]:
     """Scores of the rows: of a table all at once, of others by block, of shared ones by the workers.
 
@@ -67,11 +81,11 @@ def scores_of(model: Any, data: Data) -> Iterator[np.ndarray]:
     start = 0
     for block in _score_blocks(model, data):
         bad = ~np.isfinite(block).all(axis=1)
-        if bad.any():  # a block knows its own rows only
+        if bad.any() and not takes_gaps(model):  # a block knows its own rows only
             raise DataError(
                 "not-finite",
                 f"row {start + int(bad.argmax()) + 1} has no scores: it contains NaN or infinity",
-                remedy="Fill missing values in, or leave such rows out.",
+                remedy="Leave such rows out, or fit with --missing impute.",
             )
         yield block
         start += len(block)
@@ -90,6 +104,8 @@ def _score_blocks(model: Any, data: Data) -> Iterable[np.ndarray]:
 
 def _scored(block: Any, model: Any) -> np.ndarray:
     """Scores of a block's rows; if any holds NaN or infinity, NaN for those and 0 for the others."""
+    if takes_gaps(model):
+        return model.transform(block)
     width = block.shape[1]
     with np.errstate(invalid="ignore"):
         usable = np.isfinite(block @ np.full(width, 1 / width))  # a mean, which does not overflow

@@ -11,7 +11,7 @@ from contrica.cli.cluster import connected
 from contrica.cli.console import print_line, progress
 from contrica.cli.options import Header, OverwriteFile, Scheduler
 from contrica.cli.reading import read
-from contrica.cli.scoring import pattern_names, scores_of, without_names
+from contrica.cli.scoring import pattern_names, scores_of, takes_gaps, without_names
 from contrica.cli.writing import write_blocks
 from contrica.models import load
 from contrica.output import output_file
@@ -39,7 +39,8 @@ def transform(
 ) -> None:
     """Score new rows, or the background's, with a fitted model.
 
-    Files other than csv, tsv and npz are read, and their scores written, block by block.
+    Files other than csv, tsv and npz are read, and their scores written, block by block. Missing values
+    are let pass if they were by fit (--missing); a row without any value has NaN for its scores.
     """
     with (
         output_file(output, overwrite=overwrite) as temporary,
@@ -47,7 +48,8 @@ def transform(
         connected(scheduler) as shared,
     ):
         fitted = load(model)
-        rows = read(data, key, header, shared=shared, column=without)
+        gaps = takes_gaps(fitted)
+        rows = read(data, key, header, shared=shared, column=without, gaps=gaps)
         names = getattr(fitted, "feature_names_in_", None)
         check_same_features(
             *(names, rows.columns, fitted.n_features_in_, rows.n_features),

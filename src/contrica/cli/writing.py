@@ -163,10 +163,12 @@ def _write_scatter(
     label_names: Sequence[str] | None,
 ) -> list[str]:
     notes = []
+    fore, back = shown.scores(), np.vstack([sample.scores() for sample in behind])
+    known = ~np.isnan(fore).any(axis=1)  # a row without any value has no scores
     figure = plots.scores(
-        shown.scores(),
-        None if labels is None else labels[shown.rows],
-        background=np.vstack([sample.scores() for sample in behind]),
+        fore[known],
+        None if labels is None else labels[shown.rows][known],
+        background=back[~np.isnan(back).any(axis=1)],
         label_names=label_names,
     )
     if not all(sample.is_all for sample in (shown, *behind)):

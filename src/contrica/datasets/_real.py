@@ -22,7 +22,7 @@ from contrica.validation import check_choice
 __all__ = ["load_corrupted_mnist", "load_mouse_protein"]
 
 
-def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
+def load_mouse_protein(folder: str | Path | None = None, *, gaps: bool = False) -> Bunch:
     """Protein expression in the cortex of mice after shock therapy (Higuera et al. 2015).
 
     Foreground: 270 rows of saline-treated mice that were shocked (S/C), half of them with Down
@@ -35,6 +35,8 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
     folder : path, optional
         Data folder that holds ``mouse_protein/Data_Cortex_Nuclear.csv``, also gzipped; by default
         the one that CONTRICA_DATA names.
+    gaps : bool
+        Whether missing values stay missing, NaN; each protein is then standardised by what was observed.
 
     Returns
     -------
@@ -54,8 +56,9 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
         names = [name for name in rows[0] if name.endswith("_N")]
-        values = np.array([[float(row[name] or 0) for name in names] for row in rows])
-        values = np.nan_to_num(values, nan=0.0)  # "NaN" for a missing value is one too
+        values = np.array([[float(row[name] or "nan") for name in names] for row in rows])
+        if not gaps:
+            values = np.nan_to_num(values, nan=0.0)
         behaviour, treatment, genotype, group = (
             np.array([row[name] for row in rows])
             for name in ("Behavior", "Treatment", "Genotype", "class")
@@ -79,7 +82,9 @@ def load_mouse_protein(folder: str | Path | None = None) -> Bunch:
             "at least 4 of each are needed",
             "Put the whole table there.",
         )
-    foreground, background = (standardised(part) for part in parts)
+    foreground, background = (
+        (_observed_standardised if gaps else standardised)(part) for part in parts
+    )
     return Bunch(
         foreground=foreground,
         background=background,
@@ -95,6 +100,12 @@ def standardised(rows: np.ndarray) -> np.ndarray:
     """Zero mean and unit variance per column; constant columns become zero."""
     spread = rows.std(axis=0)
     return (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+def _observed_standardised(rows: np.ndarray) -> np.ndarray:
+    """As `standardised`, by the values that are not missing."""
+    spread = np.nanstd(rows, axis=0)
+    return (rows - np.nanmean(rows, axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
 # Rows of the paper's design: background, foreground, and images of each kind in the discrete one

@@ -22,6 +22,15 @@ from contrica.errors import (
     warn,
 )
 from contrica.estimators._background import Background, GroupLabels, group_labels
+from contrica.estimators._missing import (
+    check_missing,
+    check_pairwise_budget,
+    describe_gaps,
+    factors_of,
+    from_observed,
+    missing_counts,
+    scores_of_observed,
+)
 from contrica.estimators._sums import (
     add_blocks,
     check_scalable,
@@ -40,6 +49,7 @@ from contrica.rows.dataset import Dataset
 from contrica.rows.device import check_device
 from contrica.rows.groups import Groups
 from contrica.rows.memory import memory_budget
+from contrica.rows.protocol import Rows
 from contrica.rows.repeats import hint_at_groups
 from contrica.rows.summary import ColumnSummary, column_summary
 from contrica.rows.threads import few_threads
@@ -71,6 +81,10 @@ class BaseContrastive(ContrastTransformer):
     """Fit around a solver of two fourth cumulants."""
 
     _counts_by_itself: ClassVar[bool] = True
+    _gap_remedy: ClassVar[str] = (
+        "Set `missing=impute` to fill the gaps by what all datasets have in common, or leave those rows "
+        "or variables out."
+    )
     n_background: int | None
     n_foreground: int | None
     n_pcs: int | str | None
@@ -85,6 +99,7 @@ class BaseContrastive(ContrastTransformer):
     memory_limit: Any
     device: str | None
     dtype: str
+    missing: str
     # while a fit goes on
     _workplace: Workplace
 
@@ -148,6 +163,7 @@ class BaseContrastive(ContrastTransformer):
             check_choice("projection", self.projection, ("pattern", "filter"))
         check_choice("scale", self.scale, SCALES)
         check_choice("dtype", self.dtype, ("float64", "float32"))
+        check_missing(self.missing, self.cumulant)
         if self.memory_limit is not None:
             memory_budget(self.memory_limit)
         if self.max_iter is not None:
@@ -163,6 +179,8 @@ class BaseContrastive(ContrastTransformer):
         super()._check_width(n_features, contrasted=contrasted)
         self._request.ranks(self._workplace.max_dimensions(n_features))
         self._check_budget(self._workplace.dimensions(n_features) or 0, 0)
+        if self.missing == "pairwise":
+            check_pairwise_budget(n_features, self._workplace.budget)
 
     def _check_budget(self, n_dimensions: int, n_rows: int) -> None:
         """Refuse what will not fit the memory, before any of it is computed."""
@@ -206,12 +224,19 @@ class BaseContrastive(ContrastTransformer):
         basis = workplace.axes(datasets)
         dimensions = n_features if basis is None else basis.shape[1]
         self._check_budget(dimensions, n_rows)
+        storage = self._background_storage(dimensions, len(datasets))
         taken = workplace.take(
             datasets,
             basis,
-            storage=self._background_storage(dimensions, len(datasets)),
+            storage=storage,
             n_groups=[self._n_row_groups(len(part), dimensions) for part in datasets],
         )
+        self.n_missing_ = missing_counts(datasets)
+        # what is certain to be a contrast subspace asks for no fourth cumulants of the background
+        asked = self._fills_gaps and storage == "auto" and self.cumulant == "plugin"
+        if asked or self.missing == "pairwise":
+            taken = from_observed(datasets, basis, taken, self.missing, workplace.budget)
+        self._remember_gaps(datasets[0].summary, basis, taken.cumulants[0].covariance)
         if labels is None and len(datasets) > 1:
             _hint_at_groups(datasets, taken.rows)
         rescaling = self._rescaling(basis, [part.summary for part in datasets], taken.cumulants)
@@ -246,6 +271,41 @@ class BaseContrastive(ContrastTransformer):
             width = next(iter(summaries.values())).mean.size
             as_they_are = self.basis is None and n_axes(self.n_pcs, width) is None
             warn_of_units(list(summaries.values()), names, few=as_they_are)
+
+    @property
+    def _fills_gaps(self) -> bool:
+        return self.missing != "error"
+
+    def _remember_gaps(
+        self, summary: ColumnSummary, basis: np.ndarray | None, covariance: np.ndarray
+    ) -> None:
+        """What `transform` will predict missing values by, where it is to; in the variables' units."""
+        self.gap_loadings_, self.gap_noise_ = None, None
+        if self._fills_gaps:
+            loadings, noise = factors_of(covariance, basis, summary.energy / summary.n_rows)
+            units = np.ones(noise.size) if self.scale_ is None else self.scale_
+            self.gap_loadings_, self.gap_noise_ = loadings * units[:, None], noise * units**2
+
+    def gap_lines(self) -> list[str]:
+        """How many values were missing, and of which variable most, in words.
+
+        Returns
+        -------
+        list of str
+            Empty where none was.
+        """
+        self._check_fitted()
+        found = vars(self).get("n_missing_")  # which earlier versions did not count
+        if found is None or not found.any():
+            return []
+        return [describe_gaps(found, vars(self).get("feature_names_in_"), self.missing)]
+
+    def _scores_of_observed(self, rows: np.ndarray | Rows) -> np.ndarray:
+        # earlier versions did not save them
+        loadings, noise = vars(self).get("gap_loadings_"), vars(self).get("gap_noise_")
+        if not self._fills_gaps or loadings is None or noise is None:
+            return super()._scores_of_observed(rows)
+        return scores_of_observed(rows, self._projector, self.mean_, loadings, noise)
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         """How to store the fourth cumulants of backgrounds."""
@@ -306,11 +366,13 @@ class BaseContrastive(ContrastTransformer):
         check_scalable(self.scale, parts["X"].basis)
         summaries = {name: part.summary() for name, part in parts.items()}
         self._check_summaries(summaries, names)
+        self.n_missing_ = np.zeros((len(parts), width), dtype=np.int64)
         scales = self._learn_scales(list(summaries.values()))
         summed = from_sums(list(parts.values()), workplace, scales)
         found = list(summaries.values())
         if scales is not None:
             found = [divided_summary(*pair) for pair in zip(found, scales, strict=True)]
+        self._remember_gaps(found[0], summed.basis, summed.cumulants[0].covariance)
         rescaling = self._rescaling(summed.basis, found, summed.cumulants)
         return self._problem(*summed, [None] * len(parts), rescaling=rescaling)
 
@@ -384,6 +446,11 @@ class BaseContrastive(ContrastTransformer):
             for name, part in sums.items():
                 setattr(self, name, part)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._fills_gaps
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return "components_" in vars(self)

@@ -108,6 +108,14 @@ class ContrastiveICA(BaseContrastive):
         In which rows are multiplied. "float32" is faster, on most GPUs by far, and gives patterns to
         about four digits. The foreground's mean is subtracted before rows are rounded, and sums over more
         than some thousand rows are taken in double precision. Not for `partial_fit`.
+    missing : {"error", "impute", "pairwise"}, default="error"
+        What NaN means. "error" refuses it. "impute" fills a gap by what all datasets have in common: a
+        prediction from the row's observed values, and what such a prediction leaves of another row
+        (`contrica.rows.missing`), so that variances stay what they are and gaps make no contrast; third
+        and fourth cumulants are taken from observed values, each entry over the rows in which its
+        variables are all observed, of at most 100 variables. "pairwise" takes covariances from observed
+        values too, and uses filled rows for all else; the plug-in estimate only.
+        `transform` then predicts the gaps of new rows. See ``docs/guide/missing.md``.
 
     Attributes
     ----------
@@ -184,6 +192,11 @@ class ContrastiveICA(BaseContrastive):
         Norm of what all patterns together leave of κ₄(x), over the norm of κ₄(x); NaN with "subspace",
         which does not fit κ₄(x). With "paper" a warning says where it is above 1: the subtraction of the
         background then added more than it removed.
+    n_missing_ : ndarray of int, shape (n_datasets, n_features)
+        Missing values of every variable, in the foreground and in every background.
+    gap_loadings_, gap_noise_ : ndarray of shape (n_features, k) and (n_features,), or None
+        The foreground's covariance, ``L Lᵀ + diag(ψ)``, from which `transform` predicts missing values;
+        ``None`` where it refuses them.
     n_iter_ : int
         Iterations of the subspace power method, of the joint fit, or of the rotation in the contrast
         subspace; 1 for plain ICA, which is direct.
@@ -233,6 +246,7 @@ class ContrastiveICA(BaseContrastive):
         memory_limit: Any = None,
         device: str | None = None,
         dtype: str = "float64",
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.n_background = n_background
@@ -250,6 +264,7 @@ class ContrastiveICA(BaseContrastive):
         self.memory_limit = memory_limit
         self.device = device
         self.dtype = dtype
+        self.missing = missing
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -351,6 +366,7 @@ class ContrastiveICA(BaseContrastive):
         if self.solver_ == "subspace" and sampled is not None and sampled < self.n_samples_:
             total = self.n_samples_
             lines.append(f"rows: dimension and rotation from a sample of {sampled} of {total}")
+        lines += self.gap_lines()
         if self.rank_choice_ is not None:
             lines.append(f"rank selection: {self.rank_choice_.description}")
         lines += self._significance()

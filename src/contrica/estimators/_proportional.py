@@ -50,7 +50,7 @@ class ProportionalContrastiveICA(BaseContrastive):
         Of the subspace power method, as in `ContrastiveICA`.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the subspace power method's starts; unused where γ is given.
-    basis, memory_limit, device, dtype
+    basis, memory_limit, device, dtype, missing
         As in `ContrastiveICA`.
 
     Attributes
@@ -66,7 +66,8 @@ class ProportionalContrastiveICA(BaseContrastive):
     background_components_, background_weights_, shared_weights_ : ndarray
         The background patterns, as in `ContrastiveICA`; empty, and ``n_background_`` 0, where γ was
         given.
-    n_background_, n_foreground_, n_pcs_, n_samples_, n_rows_sampled_, basis_, mean_, residual_, n_iter_
+    n_background_, n_foreground_, n_pcs_, n_samples_, n_rows_sampled_, basis_, mean_, residual_, \
+    n_iter_, n_missing_, gap_loadings_, gap_noise_
         As in `ContrastiveICA`.
 
     See Also
@@ -114,6 +115,7 @@ class ProportionalContrastiveICA(BaseContrastive):
         memory_limit: Any = None,
         device: str | None = None,
         dtype: str = "float64",
+        missing: str = "error",
     ) -> None:
         self.n_components = n_components
         self.n_background = n_background
@@ -131,6 +133,7 @@ class ProportionalContrastiveICA(BaseContrastive):
         self.memory_limit = memory_limit
         self.device = device
         self.dtype = dtype
+        self.missing = missing
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

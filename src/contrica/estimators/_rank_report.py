@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.moments.estimates import Storage
 from contrica.rows.threads import few_threads
 from contrica.solvers.rank_report import RankReport
+from contrica.validation import DROP_GAPS
 
 __all__ = ["report_ranks"]
 
 
 class _Counted(ContrastiveICA):
     """A default fit as far as its border, behind which eigenvalues of all fourth cumulants are needed."""
+
+    _gap_remedy: ClassVar[str] = DROP_GAPS
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         return "auto"

@@ -21,18 +21,19 @@ from contrica.moments.fourth import cumulants
 from contrica.moments.symmetric import fix_signs
 from contrica.rows.containers import as_rows
 from contrica.rows.dataset import Dataset, check_same_variables, names_of, read_datasets
-from contrica.rows.device import is_tensor, tensor_times
+from contrica.rows.device import has_gaps, is_tensor, like, tensor_times
+from contrica.rows.observed import gaps_error
 from contrica.rows.products import rows_times
 from contrica.rows.protocol import Rows
 from contrica.rows.streams import is_stream
 from contrica.rows.summary import ColumnSummary
 from contrica.solvers.ratio import contrast_ratio
 from contrica.validation import (
+    DROP_GAPS,
     check_count,
     check_names,
     check_numbers,
     check_same_features,
-    check_scores,
     check_variation,
     in_words,
     warn_delicate,
@@ -145,6 +146,13 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     _counts_by_itself: ClassVar[bool] = False
     # Parameters that do nothing without a background.
     _of_contrast: ClassVar[tuple[str, ...]] = ()
+    # What to do about missing values.
+    _gap_remedy: ClassVar[str] = DROP_GAPS
+
+    @property
+    def _fills_gaps(self) -> bool:
+        """Whether missing values are let pass."""
+        return False
 
     def _check_parameters(self) -> None:
         named = isinstance(self.n_components, str) and self.n_components == "auto"
@@ -172,7 +180,7 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         datasets = [foreground, *others]
         check_same_variables(datasets)
         self._check_width(foreground.n_features, contrasted=bool(others))
-        read_datasets(datasets)
+        read_datasets(datasets, fill=self._fills_gaps, remedy=self._gap_remedy)
         if labels is not None:
             for part, (name, own) in zip(datasets, labels.of_each(len(others)), strict=True):
                 part.group(own, name)
@@ -302,7 +310,11 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             check_numbers(rows, "X")
             check_names(names_of(X), "X")
             with in_words("X"):
-                rows = validate_data(self, rows, dtype=np.float64, reset=False)
+                rows = validate_data(
+                    self, rows, dtype=np.float64, reset=False, ensure_all_finite=False
+                )
+            if not np.isfinite(rows).all():
+                return self._scores_of_observed(rows)
             self._check_scored(rows)
             return (rows - self.mean_) @ self._projector.T
         are_read = rows.is_counted
@@ -310,12 +322,17 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self._check_scored(rows)
         offset = self.mean_ @ self._projector.T
         if is_tensor(X):
-            return tensor_times(X, self._projector.T, offset)
+            found = tensor_times(X, self._projector.T, offset)
+            return like(found, self._scores_of_observed(rows)) if has_gaps(found) else found
         scores = rows_times(rows, self._projector.T) - offset
         if not are_read:  # later blocks may have had names
             self._check_features(X, rows, are_read=True)
-        check_scores(scores)
-        return scores
+        return scores if np.isfinite(scores).all() else self._scores_of_observed(rows)
+
+    def _scores_of_observed(self, rows: np.ndarray | Rows) -> np.ndarray:
+        """Scores of rows with gaps; refused, by the variables, where the method has none."""
+        names = getattr(self, "feature_names_in_", None)
+        raise gaps_error(rows, "X", names, self._gap_remedy)
 
     def _check_features(self, X: Any, rows: Rows, *, are_read: bool) -> None:
         """Refuse rows over other variables than those fitted."""

@@ -12,7 +12,7 @@ from scipy.linalg.blas import dsyr2k, dsyrk
 
 from contrica.errors import FeaturesError
 from contrica.moments.estimates import Cumulants, Estimate, factors, third_factor
-from contrica.moments.operators import PackedTensor
+from contrica.moments.operators import Congruence, PackedTensor
 from contrica.moments.symmetric import n_packed, pair_indices, smat, svec
 from contrica.moments.third import ThirdTensor
 from contrica.rows.device import (
@@ -279,6 +279,19 @@ class PointMoments(NamedTuple):
         fourth = PackedTensor(unit**4 * self.fourth.flattening, self.fourth.n_features)
         return PointMoments(
             self.n_samples, unit * self.first, unit**2 * self.second, self.third * unit**3, fourth
+        )
+
+    def projected(self, axes: np.ndarray | None) -> PointMoments:
+        """Moments of ``Uᵀx``; the same ones without axes."""
+        if axes is None:
+            return self
+        flat = Congruence(self.fourth, axes).flatten()
+        return PointMoments(
+            self.n_samples,
+            axes.T @ self.first,
+            axes.T @ self.second @ axes,
+            self.third.projected(axes),
+            PackedTensor(flat, axes.shape[1]),
         )
 
 

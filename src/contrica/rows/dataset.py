@@ -11,13 +11,15 @@ from sklearn.utils import check_array
 from contrica.rows.containers import as_rows
 from contrica.rows.device import package_of
 from contrica.rows.groups import Groups, as_groups
+from contrica.rows.missing import filled, learnt_from
+from contrica.rows.observed import Observed, check_observed, gaps_error, observed_columns
 from contrica.rows.protocol import Rows, width_of
 from contrica.rows.scaled import divided_rows
 from contrica.rows.summary import ColumnSummary, summed_columns
 from contrica.rows.units import divided_summary
 from contrica.validation import (
+    DROP_GAPS,
     check_dataset,
-    check_finite,
     check_n_rows,
     check_n_variables,
     check_names,
@@ -52,6 +54,9 @@ class Dataset:
         Which rows belong together, where that was given (`group`).
     row_names : ndarray of str or None
         Where the container has them in memory, as a data frame's index.
+    observed : Observed or None
+        What is known of the gaps, where there are some and they were filled (`read_datasets`); and
+        ``unfilled``, the rows that have them.
 
     Examples
     --------
@@ -62,6 +67,8 @@ class Dataset:
 
     summary: ColumnSummary
     groups: Groups | None = None
+    observed: Observed | None = None
+    unfilled: np.ndarray | Rows | None = None
 
     def __init__(self, data: Any, name: str) -> None:
         self.name = name
@@ -105,8 +112,15 @@ class Dataset:
         """Number of variables."""
         return width_of(self.rows)
 
-    def read(self) -> Dataset:
+    def read(self, *, gaps: bool = False, remedy: str = DROP_GAPS) -> Dataset:
         """Pass over the rows once, and refuse what cannot be used; the dataset comes back.
+
+        Parameters
+        ----------
+        gaps : bool
+            Whether NaN and infinity are let pass; they show in the range (`has_gaps`).
+        remedy : str
+            What to do about gaps.
 
         Returns
         -------
@@ -117,10 +131,17 @@ class Dataset:
         total = summed_columns(self.rows)
         check_n_rows(total.n_rows, 2, self.name)
         self.summary = total.summary()
-        check_finite(self.summary, self.name)
         if self.names is None:
             self.names = names_of(self.rows)
+        if self.has_gaps and not gaps:
+            raise gaps_error(self.rows, self.name, self.names, remedy)
         return self
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether the range of a variable shows NaN or infinity."""
+        low, high = self.summary.low, self.summary.high
+        return not bool((np.isfinite(low) & np.isfinite(high)).all())
 
     def group(self, labels: Any, name: str) -> None:
         """Say which rows belong together; after `read`.
@@ -143,19 +164,43 @@ class Dataset:
         """
         self.rows = divided_rows(self.rows, scale)
         self.summary = divided_summary(self.summary, scale)
+        if self.observed is not None and self.unfilled is not None:
+            self.unfilled = divided_rows(self.unfilled, scale)
+            self.observed = self.observed.divided(scale)
 
 
-def read_datasets(datasets: Sequence[Dataset]) -> None:
+def read_datasets(
+    datasets: Sequence[Dataset], *, fill: bool = False, remedy: str = DROP_GAPS
+) -> None:
     """Pass over the rows of all datasets, and compare the names that were found on the way.
 
     Parameters
     ----------
     datasets : sequence of Dataset
         Those that `check_same_variables` has approved.
+    fill : bool
+        Whether gaps are filled by what all datasets have in common (`contrica.rows.missing`); that takes
+        two more passes where there are some, and none where there are not.
+    remedy : str
+        What to do about gaps where they are not filled.
     """
     for part in datasets:
-        part.read()
+        part.read(gaps=fill, remedy=remedy)
     check_same_variables(datasets, are_read=True)
+    if any(part.has_gaps for part in datasets):
+        _fill(datasets)
+
+
+def _fill(datasets: Sequence[Dataset]) -> None:
+    for part in datasets:
+        index = learnt_from(len(part), part.n_features, len(datasets))
+        part.observed, part.unfilled = observed_columns(part.rows, index), part.rows
+        check_observed(part.observed, part.name, part.names)
+    found = [part.observed for part in datasets if part.observed is not None]
+    for part, rows in zip(datasets, filled([part.rows for part in datasets], found), strict=True):
+        if rows is not part.rows:
+            part.rows = rows
+            part.summary = summed_columns(rows).summary()
 
 
 def check_same_variables(datasets: Sequence[Dataset], *, are_read: bool = False) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "TensorRows",
     "as_doubles",
     "check_device",
+    "has_gaps",
     "is_tensor",
     "like",
     "namespace",
@@ -159,15 +160,13 @@ def tensor_times(data: Any, matrix: np.ndarray, offset: np.ndarray) -> Any:
     tensor = data.detach() if hasattr(data, "detach") else data
     if not xp.isdtype(tensor.dtype, "real floating"):
         tensor = as_doubles(tensor)
-    found = tensor @ like(tensor, matrix) - like(tensor, offset)
-    if not bool(xp.all(xp.isfinite(found))):
-        raise DataError(
-            "not-finite",
-            "`X` contains NaN or infinity",
-            remedy="Fill missing values in, or leave such rows out.",
-            parameter="X",
-        )
-    return found
+    return tensor @ like(tensor, matrix) - like(tensor, offset)
+
+
+def has_gaps(tensor: Any) -> bool:
+    """Whether there is NaN or infinity in a tensor."""
+    xp = namespace(tensor)
+    return not bool(xp.all(xp.isfinite(tensor)))
 
 
 class Rounding(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -19,7 +19,14 @@ CELL_BYTES = 20
 
 
 def read_body_by_arrow(
-    path: Path, delimiter: str, n_skipped: int, start: int, width: int, gzipped: bool
+    path: Path,
+    delimiter: str,
+    n_skipped: int,
+    start: int,
+    width: int,
+    gzipped: bool,
+    *,
+    gaps: Sequence[str] = (),
 ) -> tuple[np.ndarray, np.ndarray | None] | None:
     """Values and row names; None where pyarrow is not installed, or finds a cell that is not a number.
 
@@ -34,6 +41,8 @@ def read_body_by_arrow(
     width : int
         Cells in a row.
     gzipped : bool
+    gaps : sequence of str
+        Cells, in small letters, that are read as NaN, in capital ones too.
 
     Returns
     -------
@@ -48,7 +57,9 @@ def read_body_by_arrow(
     kinds = [pa.string()] * start + [pa.float64()] * (width - start)
     parse = csv.ParseOptions(delimiter=delimiter)
     # an empty cell is not a number
-    convert = csv.ConvertOptions(column_types=dict(zip(names, kinds, strict=True)), null_values=[])
+    missing = [*gaps, *(cell.upper() for cell in gaps), *(["NaN"] if gaps else [])]
+    types = dict(zip(names, kinds, strict=True))
+    convert = csv.ConvertOptions(column_types=types, null_values=missing)
 
     def tables() -> Iterator[tuple[Any, float]]:
         skipped = n_skipped

@@ -36,6 +36,7 @@ def open_rows(
     *,
     header: bool | None = None,
     column: str | None = None,
+    gaps: bool = False,
 ) -> Opened:
     """Open a file of rows; what is large in it is read later, block by block.
 
@@ -54,6 +55,9 @@ def open_rows(
     column : str, optional
         Name of a column that is no variable, such as a donor: of a text or parquet file, or of ``obs`` of
         an AnnData file. It becomes ``labels``.
+    gaps : bool
+        Whether values may be missing in what is read here: NaN, and in text files empty cells and NA.
+        Of files that are read block by block whoever reads them decides.
 
     Returns
     -------
@@ -98,12 +102,11 @@ def open_rows(
         if is_sparse_npz(where):
             check_no_key(where, key)
             return Opened(sparse_npz(where), None, None)
-        return Opened(read_table(where, key).values, None, None)
+        return Opened(read_table(where, key, gaps=gaps).values, None, None)
     if kind in HDF5 or kind == ".zarr":
         opener = partial(hdf5_file if kind in HDF5 else zarr_root, where)
         return open_store(where, key, opener, column)
     if kind == ".parquet":
         check_no_key(where, key)
         return open_parquet(where, column)
-    table = read_table(where, key, header=header, column=column)
-    return Opened(*table)
+    return Opened(*read_table(where, key, header=header, column=column, gaps=gaps))

@@ -28,6 +28,7 @@ def read_table(
     *,
     header: bool | None = None,
     column: str | None = None,
+    gaps: bool = False,
 ) -> Table:
     """Read a matrix from a csv, tsv, npy or npz file; csv and tsv also gzipped.
 
@@ -44,6 +45,8 @@ def read_table(
     column : str, optional
         Heading of a column of text or numbers that is no variable, such as a donor: it becomes
         ``labels``.
+    gaps : bool
+        Whether values may be missing: NaN, and in text files empty cells and NA.
 
     Returns
     -------
@@ -66,14 +69,15 @@ def read_table(
     if key is not None and kind != ".npz":
         raise unused_key(path, key, "only npz files have keys")
     if kind in DELIMITERS:
-        table = read_text(path, DELIMITERS[kind], header, column)
+        table = read_text(path, DELIMITERS[kind], header, column, gaps=gaps)
     elif kind in (".npy", ".npz"):
         if column is not None:
             raise unknown_column(path, column, ())
         table = Table(read_numpy(path, key), None, None)
     else:
         raise unknown_type(path, kind, "csv, tsv (also .gz), npy or npz")
-    _check_complete(path, table)
+    if not gaps:
+        _check_complete(path, table)
     _warn_of_numbering(path, table)
     return table
 
@@ -89,7 +93,7 @@ def _check_complete(path: Path, table: Table) -> None:
             "not-finite",
             f"{unmarked(path)}: sample {row + 1}, variable {column + 1}{unmarked(name)} is "
             f"{table.values[row, column]}, one of {len(bad)} cell(s) without a finite number",
-            remedy="Fill or drop missing values first.",
+            remedy="Fill or drop missing values first; fit does, with `missing=impute`.",
         )
 
 

@@ -27,7 +27,7 @@ ARROW_BYTES = 2**20
 # Records that tell what the first column is.
 N_PEEKED = 100
 # What people and programs write for a number that is missing, in small letters.
-MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-", "--", ".", "?"}
+GAPS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-", "--", ".", "?")
 # A number that is not written as one: with a decimal comma, with spaces, in hexadecimal digits.
 NUMBER_LIKE = re.compile(r"[+-]?(\d[\d.,_' ]*(e[+-]?\d+)?|0x[\da-f]+)j?", re.I)
 
@@ -48,16 +48,28 @@ class _Layout(NamedTuple):
     start: int
     width: int
     taken: int | None = None
+    gaps: bool = False
 
 
-def read_text(path: Path, delimiter: str, header: bool | None, column: str | None = None) -> Table:
-    """Values and names of a text file; by default the first cells say whether there is a header."""
+def read_text(
+    path: Path,
+    delimiter: str,
+    header: bool | None,
+    column: str | None = None,
+    *,
+    gaps: bool = False,
+) -> Table:
+    """Values and names of a text file; by default the first cells say whether there is a header.
+
+    With ``gaps`` empty cells, NA and the like are read as NaN.
+    """
     with _reading_text(path):
-        layout = _read_layout(path, delimiter, header, column)
+        layout = _read_layout(path, delimiter, header, column)._replace(gaps=gaps)
         body = None
         if path.stat().st_size > ARROW_BYTES and column is None:
             body = read_body_by_arrow(
-                path, delimiter, layout.n_lines, layout.start, layout.width, _is_gzipped(path)
+                *(path, delimiter, layout.n_lines, layout.start, layout.width, _is_gzipped(path)),
+                gaps=GAPS if gaps else (),
             )
         # What pyarrow does not read is read again, to say where the file is wrong.
         values, row_names = body or _read_body(layout)
@@ -112,12 +124,14 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell  # Python reads 1_000, numpy and people do not
 
 
+def _is_gap(cell: str) -> bool:
+    return cell.strip().lower() in GAPS
+
+
 def _is_name(cell: str) -> bool:
     """Whether a cell is text, and not a number that is missing or oddly written."""
     text = cell.strip()
-    if _is_number(text) or text.lower() in MISSING:
-        return False
-    return NUMBER_LIKE.fullmatch(text) is None
+    return not _is_number(text) and not _is_gap(text) and NUMBER_LIKE.fullmatch(text) is None
 
 
 # --- header and row names ---
@@ -242,7 +256,10 @@ def _read_body(layout: _Layout) -> tuple[np.ndarray, np.ndarray | None]:
                 raise _uneven(layout, line, record)
             if layout.start:
                 names.append(record[0])
-            cells = layout.delimiter.join(record[layout.start :])
+            body = record[layout.start :]
+            if layout.gaps:
+                body = ["nan" if _is_gap(cell) else cell for cell in body]
+            cells = layout.delimiter.join(body)
             if cells.count(layout.delimiter) >= layout.width - layout.start:  # in a quoted cell
                 raise _bad_cell(layout)
             yield cells
@@ -271,7 +288,7 @@ def _bad_cell(layout: _Layout) -> FileError:
     with _open_text(layout.path) as lines:
         for line, record in _body_records(layout, lines):
             for column, cell in enumerate(record[layout.start :], start=layout.start):
-                if not _is_number(cell):
+                if not (_is_number(cell) or (layout.gaps and _is_gap(cell))):
                     return _not_a_number(layout, line, column, cell)
     return bad_file(
         "not-numbers",
@@ -294,7 +311,7 @@ def _not_a_number(layout: _Layout, line: int, column: int, cell: str) -> FileErr
         f"{unmarked(content)}, not a number",
         remedy="Is it the delimiter? csv files need commas, tsv files tabs."
         if is_delimiter
-        else "Fix it, or fill or drop missing values first.",
+        else "Fix it, or fill or drop missing values first; fit does, with `missing=impute`.",
     )
 
 
