@@ -545,3 +545,18 @@ def test_a_pattern_stands_out_on_each_scale():
         # what is in two variables raises their variance, which "each" takes away
         assert model.n_foreground_ >= 1
         assert set(np.argsort(-np.abs(model.components_[0]))[:2]) == {0, 1}
+
+
+@pytest.mark.parametrize("scale", ["pooled", "each"])
+def test_rows_with_gaps_are_scored_in_the_units_of_the_fit(scale, rng):
+    X, Y = rng.laplace(size=(400, 5)), rng.laplace(size=(300, 5))
+    X[:, :2] += 3 * rng.choice([-1, 1], (400, 1))
+    units = np.array([1.0, 100.0, 0.01, 5.0, 1.0])
+    model = ContrastiveICA(1, scale=scale, missing="impute", solver="subspace", random_state=0)
+    model.fit(X * units, background=Y * units)
+    rows = X * units
+    whole = model.transform(rows)
+    rows[::2, 1] = np.nan  # the first variable tells most of it
+    found = model.transform(rows)
+    assert_allclose(found[1::2], whole[1::2], rtol=1e-10)
+    assert np.corrcoef(found[::2, 0], whole[::2, 0])[0, 1] > 0.9

@@ -138,8 +138,8 @@ def read_all(
     header: bool | None,
     *,
     shared: bool = False,
-    groups: NamedGroups | None = None,
     gaps: bool = False,
+    groups: NamedGroups | None = None,
 ) -> tuple[Data, list[Data]]:
     """Open the foreground and every background, and compare each with it.
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from contrica.errors import (
     DataError,
-    DelicateDataWarning,
     GroupsError,
     GroupWarning,
     IterationError,
@@ -25,12 +24,11 @@ from contrica.estimators._background import Background, GroupLabels, group_label
 from contrica.estimators._missing import (
     check_missing,
     check_pairwise_budget,
-    describe_gaps,
     factors_of,
     from_observed,
     missing_counts,
-    scores_of_observed,
 )
+from contrica.estimators._scoring import ScoringContrastive
 from contrica.estimators._sums import (
     add_blocks,
     check_scalable,
@@ -49,11 +47,10 @@ from contrica.rows.dataset import Dataset
 from contrica.rows.device import check_device
 from contrica.rows.groups import Groups
 from contrica.rows.memory import memory_budget
-from contrica.rows.protocol import Rows
 from contrica.rows.repeats import hint_at_groups
-from contrica.rows.summary import ColumnSummary, column_summary
+from contrica.rows.summary import ColumnSummary
 from contrica.rows.threads import few_threads
-from contrica.rows.units import SCALES, deviations_of, divided_summary, scales_of, warn_of_units
+from contrica.rows.units import SCALES, divided_summary, scales_of, warn_of_units
 from contrica.solvers.group_shares import rank_by_groups
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.ratio import contrast_ratio, filters_of, source_ratio
@@ -77,7 +74,7 @@ _ONLY_ADDED = (
 )
 
 
-class BaseContrastive(ContrastTransformer):
+class BaseContrastive(ScoringContrastive):
     """Fit around a solver of two fourth cumulants."""
 
     _counts_by_itself: ClassVar[bool] = True
@@ -272,10 +269,6 @@ class BaseContrastive(ContrastTransformer):
             as_they_are = self.basis is None and n_axes(self.n_pcs, width) is None
             warn_of_units(list(summaries.values()), names, few=as_they_are)
 
-    @property
-    def _fills_gaps(self) -> bool:
-        return self.missing != "error"
-
     def _remember_gaps(
         self, summary: ColumnSummary, basis: np.ndarray | None, covariance: np.ndarray
     ) -> None:
@@ -285,27 +278,6 @@ class BaseContrastive(ContrastTransformer):
             loadings, noise = factors_of(covariance, basis, summary.energy / summary.n_rows)
             units = np.ones(noise.size) if self.scale_ is None else self.scale_
             self.gap_loadings_, self.gap_noise_ = loadings * units[:, None], noise * units**2
-
-    def gap_lines(self) -> list[str]:
-        """How many values were missing, and of which variable most, in words.
-
-        Returns
-        -------
-        list of str
-            Empty where none was.
-        """
-        self._check_fitted()
-        found = vars(self).get("n_missing_")  # which earlier versions did not count
-        if found is None or not found.any():
-            return []
-        return [describe_gaps(found, vars(self).get("feature_names_in_"), self.missing)]
-
-    def _scores_of_observed(self, rows: np.ndarray | Rows) -> np.ndarray:
-        # earlier versions did not save them
-        loadings, noise = vars(self).get("gap_loadings_"), vars(self).get("gap_noise_")
-        if not self._fills_gaps or loadings is None or noise is None:
-            return super()._scores_of_observed(rows)
-        return scores_of_observed(rows, self._projector, self.mean_, loadings, noise)
 
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         """How to store the fourth cumulants of backgrounds."""
@@ -447,11 +419,6 @@ class BaseContrastive(ContrastTransformer):
                 setattr(self, name, part)
         return self
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._fills_gaps
-        return tags
-
     def __sklearn_is_fitted__(self) -> bool:
         return "components_" in vars(self)
 
@@ -512,12 +479,6 @@ class BaseContrastive(ContrastTransformer):
         return "pattern"
 
     @property
-    def mixing_(self) -> np.ndarray:
-        """The patterns as columns, which scikit-learn's FastICA has under this name."""
-        check_is_fitted(self)
-        return self.components_.T
-
-    @property
     def _n_wanted(self) -> int | None:
         """Patterns that the user asks for; ``None`` where the data are to tell."""
         return 2 if self.n_components == "auto" else self.n_components
@@ -561,60 +522,6 @@ class BaseContrastive(ContrastTransformer):
     def _lift_patterns(self, vectors: np.ndarray) -> np.ndarray:
         """As `_lift`, the largest entry over the variables positive."""
         return fix_signs(self._lift(vectors).T).T
-
-    @property
-    def _axes(self) -> np.ndarray:
-        return self.components_ if self.projection_ == "pattern" else self.filters_
-
-    @property
-    def _projector(self) -> np.ndarray:
-        return self._axes if self.scale_ is None else self._axes / self.scale_
-
-    @property
-    def original_components_(self) -> np.ndarray:
-        """The patterns in the units of the variables: what one unit of a score adds to each of them."""
-        self._check_fitted()
-        return self.components_ if self.scale_ is None else self.components_ * self.scale_
-
-    def _check_scored(self, rows: Any) -> None:
-        in_memory = isinstance(rows, np.ndarray) or rows.is_in_memory
-        scale, others = self.scale_, self.background_spreads_
-        if scale is None or others is None or not in_memory or not len(rows):
-            return
-        found = deviations_of([column_summary(rows)])
-        alike = partial(np.allclose, found, rtol=1e-6, atol=0)
-        if any(map(alike, others)) and not alike(scale):
-            warn(
-                DelicateDataWarning(
-                    "background-scale",
-                    "the rows to score are a background's, and are divided by the foreground's standard "
-                    "deviations, where the fit divided them by their own (`scale=each`)",
-                    remedy="Compare scores of both datasets with `scale=pooled`.",
-                    parameter="scale",
-                )
-            )
-
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        scores = self._checked_scores(X)
-        # where scores are sources, patterns are how they appear
-        by_source = self.projection_ == "filter"
-        rows = scores @ (self.components_ if by_source else np.linalg.pinv(self._axes).T)
-        return np.asarray(self.mean_ + (rows if self.scale_ is None else rows * self.scale_))
-
-    inverse_transform.__doc__ = """Rows with the given scores, in the units of the variables.
-
-        Where scores are sources, ``mean_ + scores · original_components_``; where they are products with
-        the patterns, the rows nearest to ``mean_`` that have them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Scores.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
 
 
 def _hint_at_groups(datasets: Sequence[Dataset], rows: Sequence[np.ndarray]) -> None:

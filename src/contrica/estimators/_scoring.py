@@ -1,0 +1,114 @@
+"""What a fitted estimator of cumulants does with rows: scores, their units, and missing values."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from contrica.errors import DelicateDataWarning, warn
+from contrica.estimators._missing import describe_gaps, scores_of_observed
+from contrica.estimators._transformer import ContrastTransformer
+from contrica.rows.protocol import Rows
+from contrica.rows.summary import column_summary
+from contrica.rows.units import deviations_of
+
+__all__ = ["ScoringContrastive"]
+
+
+class ScoringContrastive(ContrastTransformer):
+    """Scores of rows, and rows of scores."""
+
+    missing: str
+
+    @property
+    def _fills_gaps(self) -> bool:
+        return self.missing != "error"
+
+    @property
+    def _axes(self) -> np.ndarray:
+        return self.components_ if self.projection_ == "pattern" else self.filters_
+
+    @property
+    def _projector(self) -> np.ndarray:
+        return self._axes if self.scale_ is None else self._axes / self.scale_
+
+    @property
+    def mixing_(self) -> np.ndarray:
+        """The patterns as columns, which scikit-learn's FastICA has under this name."""
+        check_is_fitted(self)
+        return self.components_.T
+
+    @property
+    def original_components_(self) -> np.ndarray:
+        """The patterns in the units of the variables: what one unit of a score adds to each of them."""
+        self._check_fitted()
+        return self.components_ if self.scale_ is None else self.components_ * self.scale_
+
+    def _check_scored(self, rows: Any) -> None:
+        in_memory = isinstance(rows, np.ndarray) or rows.is_in_memory
+        scale, others = self.scale_, self.background_spreads_
+        if scale is None or others is None or not in_memory or not len(rows):
+            return
+        found = deviations_of([column_summary(rows)])
+        alike = partial(np.allclose, found, rtol=1e-6, atol=0)
+        if any(map(alike, others)) and not alike(scale):
+            warn(
+                DelicateDataWarning(
+                    "background-scale",
+                    "the rows to score are a background's, and are divided by the foreground's standard "
+                    "deviations, where the fit divided them by their own (`scale=each`)",
+                    remedy="Compare scores of both datasets with `scale=pooled`.",
+                    parameter="scale",
+                )
+            )
+
+    def _scores_of_observed(self, rows: np.ndarray | Rows) -> np.ndarray:
+        # earlier versions did not save them
+        loadings, noise = vars(self).get("gap_loadings_"), vars(self).get("gap_noise_")
+        if not self._fills_gaps or loadings is None or noise is None:
+            return super()._scores_of_observed(rows)
+        return scores_of_observed(rows, self._projector, self.mean_, loadings, noise)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        scores = self._checked_scores(X)
+        # where scores are sources, patterns are how they appear
+        by_source = self.projection_ == "filter"
+        rows = scores @ (self.components_ if by_source else np.linalg.pinv(self._axes).T)
+        return np.asarray(self.mean_ + (rows if self.scale_ is None else rows * self.scale_))
+
+    inverse_transform.__doc__ = """Rows with the given scores, in the units of the variables.
+
+        Where scores are sources, ``mean_ + scores · original_components_``; where they are products with
+        the patterns, the rows nearest to ``mean_`` that have them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Scores.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+
+    def gap_lines(self) -> list[str]:
+        """How many values were missing, and of which variable most, in words.
+
+        Returns
+        -------
+        list of str
+            Empty where none was.
+        """
+        self._check_fitted()
+        found = vars(self).get("n_missing_")  # which earlier versions did not count
+        if found is None or not found.any():
+            return []
+        return [describe_gaps(found, vars(self).get("feature_names_in_"), self.missing)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._fills_gaps
+        return tags
