@@ -13,7 +13,9 @@ import errno
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import sklearn
@@ -41,11 +43,14 @@ __all__ = [
     "ParameterWarning",
     "PatternWarning",
     "Told",
+    "muted",
     "unmarked",
     "warn",
 ]
 
 
+# Whether warnings are left out: of one thread, unlike the filters of `warnings`.
+_MUTED: ContextVar[bool] = ContextVar("muted", default=False)
 # What a shell writes for an empty text.
 QUOTES = '""'
 
@@ -280,10 +285,22 @@ def warn(warning: ContricaWarning) -> None:
     ----------
     warning : ContricaWarning
     """
+    if _MUTED.get():
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """Give no warning of ours meanwhile, in this thread: for fits that the user did not ask for."""
+    before = _MUTED.set(True)
+    try:
+        yield
+    finally:
+        _MUTED.reset(before)
 
 
 def _is_ours(filename: Any) -> bool:

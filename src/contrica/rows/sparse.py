@@ -44,6 +44,11 @@ class SparseRows(Rows):
         self._data = data.tocsr()
         self.shape = self._data.shape
 
+    @property
+    def matrix(self) -> Any:
+        """The scipy matrix itself."""
+        return self._data
+
     def _cut(self, start: int, stop: int) -> Any:
         """Some rows; their entries are views, which those of scipy's own slices are not."""
         X = self._data
