@@ -232,7 +232,7 @@ def test_the_summary_of_a_joint_fit(joint):
         lines[0] == f"found: 5 patterns stand out from the background, in {joint.n_samples_} rows"
     )
     weakest = np.abs(joint.pattern_t_values_).min()
-    assert lines[1].startswith(f"how sure: every weight is at least {weakest:.1f} standard errors")
+    assert lines[1].startswith(f"evidence: every weight is at least {weakest:.1f} standard errors")
     leading = np.argmax(np.abs(joint.components_[0]))
     assert lines[2].startswith(
         f"pattern 1: k(b) = {joint.contrast_ratio_[0]:.4g}, weight {joint.foreground_weights_[0]:.4g}, "
@@ -250,7 +250,7 @@ def test_the_summary_of_a_contrast_subspace(subspace):
     lines = subspace.summary().splitlines()
     count = subspace.n_foreground_
     assert lines[0].startswith(f"found: {count} patterns stand out from the background")
-    assert f"how sure: p = {subspace.scree_.p_values[0]:.2g} for the first" in lines[1]
+    assert f"evidence: p = {subspace.scree_.p_values[0]:.2g} for the first" in lines[1]
     assert "if both datasets had one distribution" in lines[1]
     assert lines[2].startswith(
         f"pattern 1: k(f) = {subspace.source_ratio_[0]:.4g}, "

@@ -3,6 +3,7 @@
 import copy
 import errno
 import pickle
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -95,3 +96,21 @@ def test_a_folder_that_begins_like_ours_is_the_users():
     ours = Path(errors.__file__).parent
     assert errors._is_ours(ours / "rows" / "streams.py")
     assert not errors._is_ours(ours.with_name("contrica-paper") / "fit.py")
+
+
+def test_muted_leaves_out_our_warnings_in_one_thread_only():
+    from concurrent.futures import ThreadPoolExecutor
+
+    from contrica.errors import PatternWarning, muted, warn
+
+    def told():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn(PatternWarning("none", "nothing"))
+        return len(caught)
+
+    with muted():
+        assert told() == 0
+        with ThreadPoolExecutor(1) as others:
+            assert others.submit(told).result() == 1
+    assert told() == 1

@@ -247,7 +247,7 @@ def test_a_pattern_of_one_group_ranks_behind_one_of_a_third():
     )
     assert lines[0].startswith("found: ")
     assert any(
-        line.startswith("how sure: p = ") and "whole groups assigned" in line for line in lines
+        line.startswith("evidence: p = ") and "whole groups assigned" in line for line in lines
     )
 
 

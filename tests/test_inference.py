@@ -257,8 +257,8 @@ def test_top_features_are_the_largest_loadings_with_names_and_intervals(pair):
     assert {each.name for each in found} == {"gene0", "gene1"}
     assert np.isnan(found[0].low)
     assert found[0].sign == "+"
-    sure = stability(model, X, background=Y, n_resamples=3, random_state=0)
-    first = top_features(model, 0, 1, sure)[0]
+    repeated = stability(model, X, background=Y, n_resamples=3, random_state=0)
+    first = top_features(model, 0, 1, repeated)[0]
     assert first.low <= first.loading + 0.2
     assert first.low <= first.high
     with raises(ParameterError, "no-such-pattern", "pattern"):
@@ -282,6 +282,24 @@ def test_shares_of_groups_add_up_and_a_background_pattern_is_named():
     assert_allclose(sum(found.group_share.values()), 1)
     cosines = np.abs(model.background_components_ @ model.components_[1])
     assert found.nearest_background == (np.argmax(cosines), cosines.max())
+
+
+def test_scores_are_of_sources_whatever_is_projected_on(pair):
+    X, Y = pair
+    options = {
+        "solver": "paper",
+        "n_background": 3,
+        "n_foreground": 2,
+        "n_pcs": 5,
+        "random_state": 0,
+    }
+    with muted():
+        by_pattern = ContrastiveICA(2, **options).fit(X, background=Y)
+        by_filter = ContrastiveICA(2, projection="filter", **options).fit(X, background=Y)
+    expected = by_filter.transform(X)[:, 0].var()
+    for data in (X, pd.DataFrame(X), sp.csr_matrix(X)):
+        found = explain(by_pattern, 0, data, background=Y)
+        assert_allclose(found.foreground.variance, expected)
 
 
 # --- check and diagnose ---

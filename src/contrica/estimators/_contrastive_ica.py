@@ -314,7 +314,7 @@ class ContrastiveICA(BaseContrastive):
         self.foreground_skewness_weights_ = skewness * signs
 
     def summary(self) -> str:
-        """What was found, how sure that is, and what was chosen and why, in a few lines of text.
+        """What was found, on what evidence, and what was chosen and why, in a few lines of text.
 
         Returns
         -------

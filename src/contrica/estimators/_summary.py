@@ -1,4 +1,4 @@
-"""What a fitted model has to say of itself: what was found, how sure that is, and then how."""
+"""What a fitted model has to say of itself: what was found, on what evidence, and then how."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def summary_lines(model: Any) -> Iterator[str]:
     str
     """
     yield f"found: {_found(model)}"
-    yield from (f"how sure: {told}" for told in _how_sure(model))
+    yield from (f"evidence: {told}" for told in _evidence(model))
     yield from (_pattern(model, i) for i in range(len(model.components_)))
     yield f"solver: {model.solver_} ({model.reason_})"
     sizes = f"{_counted(model.n_foreground_, 'foreground pattern')}, in {model.n_pcs_} dimensions"
@@ -73,7 +73,7 @@ def _found(model: Any) -> str:
     return told if kept >= count else f"{told}; the first {kept} are kept"
 
 
-def _how_sure(model: Any) -> Iterator[str]:
+def _evidence(model: Any) -> Iterator[str]:
     scree, choice = model.scree_, model.rank_choice_
     if isinstance(scree, ContrastScree) and scree.n_assignments:
         what = "whole groups" if scree.unit == "groups" else "rows, as if independent,"

@@ -1,4 +1,4 @@
-"""How sure is a pattern? Stability, significance, what it is made of, and what speaks against it.
+"""Can I rely on a pattern? Stability, significance, what it is made of, and what speaks against it.
 
 Everything here takes a fitted model and data, and returns a record that prints as text; the model stays
 as it is.

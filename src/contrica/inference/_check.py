@@ -18,7 +18,7 @@ from contrica.solvers.selection import searchable
 
 __all__ = ["check"]
 
-# Largest over smallest spread of the variables from which units differ; rows that are looked at closely.
+# Largest over smallest spread of the variables from which units differ; rows that are read closely.
 UNEQUAL_UNITS, CLOSE_ROWS = 100.0, 20000
 # Share of a fourth moment that few rows may have.
 FEW_ROWS_SHARE = 0.5
@@ -44,7 +44,7 @@ def check(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Foreground, in memory; of sparse rows and of very many the first 20 000 are looked at closely.
+        Foreground, in memory; of sparse rows and of very many the first 20 000 are read closely.
     background : array-like of shape (n_background_samples, n_features) or Background
     groups, background_groups : array-like of shape (n_rows,), optional
         As of ``fit``.
@@ -184,10 +184,10 @@ def _duplicates(both: np.ndarray, spread: np.ndarray, names: Sequence[str]) -> l
     unit, varying = some[:, kept] / norms[kept], varying[kept]
     # a hash of each column, with the sign of its largest entry, finds equals among many
     unit = unit * np.sign(unit[np.argmax(np.abs(unit), axis=0), np.arange(unit.shape[1])])
-    seen: dict[bytes, int] = {}
+    known: dict[bytes, int] = {}
     found = []
     for j, column in zip(varying, np.round(unit, 8).T + 0.0, strict=True):
-        first = seen.setdefault(column.tobytes(), int(j))
+        first = known.setdefault(column.tobytes(), int(j))
         if first != j:
             found.append(f"{names[first]} = {names[j]}")
     return found

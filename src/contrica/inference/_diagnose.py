@@ -11,7 +11,7 @@ from contrica.errors import DataError
 from contrica.estimators._background import Background
 from contrica.inference._data import check_model
 from contrica.inference._findings import Finding, Report, joined, unusual
-from contrica.inference._patterns import ScoreMoments, score_of
+from contrica.inference._patterns import ScoreMoments, scores_of
 from contrica.rows.groups import Groups, as_groups
 from contrica.solvers.permutation_null import LEVEL
 from contrica.solvers.ranks import joint_identifiable
@@ -65,10 +65,7 @@ def diagnose(
     check_model(model, background)
     background = background.data if isinstance(background, Background) else background
     count = len(model.components_)
-    above, below = (
-        np.column_stack([score_of(model, i, data) for i in range(count)])
-        for data in (X, background)
-    )
+    above, below = (scores_of(model, data) for data in (X, background))
     own = None if groups is None else as_groups(groups, len(above), "groups", "X")
     findings = [
         *_found(model),
@@ -77,6 +74,7 @@ def diagnose(
         *_dominating(above, own),
         *_identifiable(model),
         *_ties(model),
+        *_independence(model),
         *_covariates(above, own, covariates or {}, generator(random_state)),
     ]
     kept = "1 pattern was kept" if count == 1 else f"{count} patterns were kept"
@@ -207,6 +205,17 @@ def _identifiable(model: Any) -> Iterator[Finding]:
 def _ties(model: Any) -> Iterator[Finding]:
     for tie in getattr(model, "near_ties_", ()):
         yield Finding("near-tie", "note", tie, "Slightly other rows could turn this choice.")
+
+
+def _independence(model: Any) -> Iterator[Finding]:
+    if getattr(model, "groups_", None) is None:
+        yield Finding(
+            "rows-as-independent",
+            "note",
+            "rows were taken as independent of one another",
+            "If several come from one animal, donor or plate, give `groups` to the fit: far fewer "
+            "patterns may then stand out.",
+        )
 
 
 def _covariates(

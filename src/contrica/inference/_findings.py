@@ -22,7 +22,7 @@ class Finding:
     code : str
         What it is about: the same in every release.
     severity : {"serious", "careful", "note"}
-        An answer that cannot be trusted; one to read with care; what is good to know.
+        An answer not to rely on; one to read with care; what is good to know.
     words : str
     advice : str
         What to do.
@@ -46,7 +46,7 @@ class Report:
     ----------
     findings : tuple of Finding
     about : str
-        A line on what was looked at.
+        A line on what was checked.
     """
 
     findings: tuple[Finding, ...]
@@ -74,7 +74,9 @@ class Report:
 
     def __str__(self) -> str:
         """As text, a line for each finding."""
-        lines = [str(each) for each in self.findings] or ["nothing speaks against these data"]
+        lines = [str(each) for each in self.findings] or [
+            "nothing was found that speaks against them"
+        ]
         return "\n".join([*([self.about] if self.about else []), *lines])
 
 

@@ -11,10 +11,12 @@ from contrica.errors import ParameterError
 from contrica.estimators._background import Background
 from contrica.inference._data import check_model, check_pattern, feature_names
 from contrica.inference._stability import Stability
+from contrica.rows.dataset import Dataset
 from contrica.rows.groups import as_groups
+from contrica.rows.products import rows_times
 from contrica.validation import check_count
 
-__all__ = ["Explanation", "Feature", "ScoreMoments", "explain", "score_of", "top_features"]
+__all__ = ["Explanation", "Feature", "ScoreMoments", "explain", "scores_of", "top_features"]
 
 
 class Feature(NamedTuple):
@@ -185,24 +187,23 @@ class Explanation:
         return "near Gaussian in its tails"
 
 
-def score_of(model: Any, number: int, data: Any) -> np.ndarray:
-    """Scores of one pattern's source, whatever the model's projection.
+def scores_of(model: Any, data: Any) -> np.ndarray:
+    """Scores of all sources, whatever the model's projection.
 
     Parameters
     ----------
     model : estimator
-    number : int
     data : array-like of shape (n_rows, n_features)
 
     Returns
     -------
-    ndarray of shape (n_rows,)
+    ndarray of shape (n_rows, n_components)
     """
-    scores = np.asarray(model.transform(data), dtype=float)
-    if model.projection_ == "pattern":  # from products with patterns to sources
-        rows = getattr(data, "to_numpy", lambda: data)()
-        scores = np.asarray((rows - model.mean_) @ model.filters_.T)
-    return scores[:, number]
+    scores = np.asarray(model.transform(data), dtype=float)  # which also checks the variables
+    if model.projection_ == "filter":
+        return scores
+    rows = Dataset(data, "X").read().rows
+    return np.asarray(rows_times(rows, model.filters_.T)) - model.mean_ @ model.filters_.T
 
 
 def explain(
@@ -241,7 +242,7 @@ def explain(
     number = check_pattern(model, pattern)
     features = top_features(model, number, n_features, stability)
     background = background.data if isinstance(background, Background) else background
-    above, below = (score_of(model, number, data) for data in (X, background))
+    above, below = (scores_of(model, data)[:, number] for data in (X, background))
     fore, back = ScoreMoments.of(above), ScoreMoments.of(below)
     tiny = np.finfo(float).tiny
     shares: dict[str, float] = {}

@@ -53,7 +53,7 @@ class Significance:
     level: float = LEVEL
 
     def __str__(self) -> str:
-        """What was tested, and what came out, in words."""
+        """What was tested, and with what result, in words."""
         if self.n_permutations == 0:
             return "The background does not vary, so that there is nothing to permute: no p-value."
         what = "whole groups" if self.unit == "groups" else "rows"

@@ -49,7 +49,7 @@ class Stability:
         Resamples with a |correlation| of at least .8.
     n_resamples : int
     intervals : ndarray of shape (n_components, n_features, 2) or None
-        90 % intervals of the loadings, pointwise: of the resamples in which the pattern came back.
+        90 % intervals of the loadings, pointwise: of the resamples in which the pattern returned.
         ``None`` with fewer than ten groups in a dataset.
     ratio_intervals : ndarray of shape (n_components, 2) or None
         Of k(f), with directions of the rows drawn and variances of the others.
@@ -93,7 +93,7 @@ class Stability:
             told = f"pattern {i + 1}: scores of fits without one group correlate {index:.2f} on average"
             if self.n_resamples:
                 told = f"pattern {i + 1}: stability {index:.2f}"
-                told += f", came back in {self.n_found[i]} of {self.n_resamples} resamples of {self.unit}"
+                told += f", returned in {self.n_found[i]} of {self.n_resamples} resamples of {self.unit}"
             if self.ratio_intervals is not None:
                 low, high = self.ratio_intervals[i]
                 told += f", k(f) {low:.3g} to {high:.3g} (90 %, variances of rows left out)"
@@ -125,7 +125,7 @@ def stability(
     of scores, which units of the variables do not change. Where rows have groups, each one is also left
     out once. With fewer than ten groups in a dataset that is all that is done.
 
-    Intervals of loadings are pointwise, and of the resamples in which the pattern came back. A ratio of
+    Intervals of loadings are pointwise, and of the resamples in which the pattern returned. A ratio of
     variances along directions fitted to the same rows is biased upward; here directions are of the rows
     drawn and variances of those left out, whose larger spread is scaled to that of all rows. A stable
     pattern need not be of the foreground alone: copies of a background pattern are named.
