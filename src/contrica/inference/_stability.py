@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import t as student
 
 from contrica.errors import ContricaError
 from contrica.inference._data import Part, Study
@@ -125,10 +126,11 @@ def stability(
     of scores, which units of the variables do not change. Where rows have groups, each one is also left
     out once. With fewer than ten groups in a dataset that is all that is done.
 
-    Intervals of loadings are pointwise, and of the resamples in which the pattern returned. A ratio of
-    variances along directions fitted to the same rows is biased upward; here directions are of the rows
-    drawn and variances of those left out, whose larger spread is scaled to that of all rows. A stable
-    pattern need not be of the foreground alone: copies of a background pattern are named.
+    Intervals of loadings are pointwise, about those of the fit, by the standard deviation over the
+    resamples in which the pattern returned. A ratio of variances along directions fitted to the same rows
+    is biased upward; here directions are of the rows drawn and variances of those left out, whose larger
+    spread is scaled to that of all rows. A stable pattern need not be of the foreground alone: copies of
+    a background pattern are named.
 
     Parameters
     ----------
@@ -286,7 +288,7 @@ def _summed(
     intervals = ratios = None
     if found:
         back = similarity >= FOUND
-        intervals = _intervals(np.array([each.patterns for each in found]), back)
+        intervals = _intervals(model.components_, np.array([each.patterns for each in found]), back)
         share = _share_left(study)
         ratios = _ratio_intervals(np.array([each.ratios for each in found]), back, share)
     return Stability(
@@ -312,12 +314,18 @@ def _share_left(study: Study) -> float:
     return float(np.mean([(1 - 1 / size) ** size for size in sizes]))
 
 
-def _intervals(patterns: np.ndarray, back: np.ndarray) -> np.ndarray:
-    count, p = patterns.shape[1:]
+def _intervals(fitted: np.ndarray, patterns: np.ndarray, back: np.ndarray) -> np.ndarray:
+    """Of 90 %: about the loadings of the fit, by the standard deviation of those of resamples.
+
+    Percentiles of the resamples would be about their centre, which has the fit's error and one more.
+    """
+    count, p = fitted.shape
     found = np.full((count, p, 2), np.nan)
-    for i in range(count):
-        if back[:, i].sum() > 1:
-            found[i] = np.quantile(patterns[back[:, i], i], (0.05, 0.95), axis=0).T
+    for i, own in enumerate(fitted):
+        number = int(back[:, i].sum())
+        if number > 1:
+            reach = student.ppf(0.95, number - 1) * patterns[back[:, i], i].std(axis=0, ddof=1)
+            found[i] = np.clip([own - reach, own + reach], -1, 1).T
     return found
 
 
