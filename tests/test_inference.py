@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from contrica import Background, ContrastiveICA, ContrastivePCA
+from contrica import Background, ContrastiveICA, ContrastivePCA, ProportionalContrastiveICA
 from contrica.datasets import make_synthetic
 from contrica.errors import DataError, GroupsError, ParameterError, muted
 from contrica.inference import (
@@ -234,6 +234,20 @@ def test_ratio_intervals_are_scaled_about_their_median():
     ratios = np.exp(np.linspace(-1, 1, 101))[:, None] * 5
     low, high = _ratio_intervals(ratios, np.ones((101, 1), dtype=bool), 0.25)[0]
     assert_allclose([low, high], 5 * np.exp([-0.45, 0.45]), rtol=1e-12)
+
+
+def test_a_proportional_fit_is_judged_too(pair):
+    X, Y = pair
+    with muted():
+        model = ProportionalContrastiveICA(
+            2, n_background=3, n_foreground=2, n_pcs=5, random_state=0
+        )
+        model.fit(X, background=Y)
+    found = stability(model, X, background=Y, n_resamples=3, random_state=0)
+    assert found.index.shape == (2,)
+    assert (found.index > 0.3).all()
+    assert significance(model, X, background=Y).p_values[0] == 0.005
+    assert "rows-as-independent" in diagnose(model, X, background=Y).codes
 
 
 def test_streams_cannot_be_resampled(pair, model):

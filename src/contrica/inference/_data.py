@@ -246,7 +246,9 @@ def _refitted(model: Any) -> Any:
     if found.basis is None:
         found.n_pcs = None if model.basis_ is None else model.n_pcs_
     if not isinstance(model, ContrastiveICA):
-        return found.set_params(n_background=model.n_background_, n_foreground=model.n_foreground_)
+        return found.set_params(
+            n_background=max(model.n_background_, 1), n_foreground=max(model.n_foreground_, 1)
+        )
     found.solver, found.n_components = model.solver_, None
     kept = len(model.components_)
     if model.solver_ == "subspace":
