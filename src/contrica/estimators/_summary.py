@@ -52,8 +52,9 @@ def _counted(count: int, what: str) -> str:
 
 def _found(model: Any) -> str:
     kept, count = len(model.components_), model.n_foreground_
-    rows = f"{model.n_samples_} rows"
-    if model.groups_ is not None:
+    # earlier versions saved neither
+    rows = f"{model.n_samples_} rows" if hasattr(model, "n_samples_") else "the foreground"
+    if getattr(model, "groups_", None) is not None:
         rows += f" of {len(model.groups_)} groups"
     if model.solver_ == "plain":
         return f"{_counted(kept, 'pattern')} of {rows}; without a background nothing says which are new"
@@ -153,7 +154,7 @@ def carried_by(model: Any, number: int) -> list[str]:
     -------
     list of str
     """
-    if model.group_share_ is None or model.groups_ is None:
+    if getattr(model, "group_share_", None) is None or model.groups_ is None:
         return []
     shares = GroupShares(tuple(model.groups_), model.group_share_)
     largest = int(np.argmax(model.group_share_[number]))
