@@ -245,7 +245,10 @@ def test_a_pattern_of_one_group_ranks_behind_one_of_a_third():
     assert "carried by 6 of 18 groups" in next(
         line for line in lines if line.startswith("pattern 1")
     )
-    assert any(line.startswith("groups: p = ") for line in lines)
+    assert lines[0].startswith("found: ")
+    assert any(
+        line.startswith("evidence: p = ") and "whole groups assigned" in line for line in lines
+    )
 
 
 @pytest.mark.filterwarnings("ignore::contrica.errors.PatternWarning")

@@ -194,7 +194,9 @@ def test_a_summary_does_not_need_what_earlier_versions_did_not_save(tmp_path, da
     for name in ("n_rows_sampled_", "n_samples_"):
         del header["learnt"][name]
     np.savez(tmp_path / "old.npz", header=np.array(json.dumps(header)), **arrays)
-    assert load(tmp_path / "old.npz").summary() == model.summary()
+    first, *others = load(tmp_path / "old.npz").summary().splitlines()
+    assert others == model.summary().splitlines()[1:]
+    assert "foreground" in first  # in place of its number of rows
     assert load(tmp_path / "m.npz").n_rows_sampled_ == model.n_rows_sampled_
 
 

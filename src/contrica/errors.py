@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 
+# Whether warnings are left out: of one thread, unlike the filters of `warnings`.
 # What a shell writes for an empty text.
 QUOTES = '""'
 

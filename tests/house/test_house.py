@@ -27,6 +27,7 @@ ROOMS = [
     {"decompositions"},
     {"solvers"},
     {"estimators"},
+    {"inference"},
     {"datasets", "labels", "models"},
     {"compare"},
     {"plots"},

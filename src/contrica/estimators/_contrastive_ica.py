@@ -8,13 +8,12 @@ import numpy as np
 
 from contrica.errors import DataError, ParameterError, ParameterWarning, warn
 from contrica.estimators._base import BaseContrastive
-from contrica.estimators._transformer import changed_parameters, ranking_ratio
+from contrica.estimators._summary import carried_by, summary_lines, tested_by_groups
+from contrica.estimators._transformer import changed_parameters
 from contrica.moments.estimates import Storage
 from contrica.solvers.auto import SOLVERS, Choice, background_storage, n_row_groups, solve
 from contrica.solvers.deflation import DEFLATIONS, check_deflation_budget
-from contrica.solvers.group_design import GroupShares
 from contrica.solvers.paper_solver import solve_plain
-from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.problem import Problem, Separation
 from contrica.solvers.subspace_solver import check_dimension
 from contrica.validation import check_choice
@@ -349,39 +348,14 @@ class ContrastiveICA(BaseContrastive):
         self.foreground_skewness_weights_ = skewness * signs
 
     def summary(self) -> str:
-        """What was chosen and why, and what was found, in a few lines of text.
+        """What was found, on what evidence, and what was chosen and why, in a few lines of text.
 
         Returns
         -------
         str
         """
         self._check_fitted()
-        lines = [f"solver: {self.solver_} ({self.reason_})"]
-        plural = "" if self.n_foreground_ == 1 else "s"
-        sizes = f"{self.n_foreground_} foreground pattern{plural}, in {self.n_pcs_} dimensions"
-        if self.solver_ in ("paper", "joint"):
-            sizes = f"{self.n_background_} background and {sizes}"
-        lines.append(f"ranks: {sizes}")
-        sampled = next(iter(self.n_rows_sampled_), None)  # which earlier versions did not save
-        if self.solver_ == "subspace" and sampled is not None and sampled < self.n_samples_:
-            total = self.n_samples_
-            lines.append(f"rows: dimension and rotation from a sample of {sampled} of {total}")
-        lines += self.gap_lines()
-        if self.rank_choice_ is not None:
-            lines.append(f"rank selection: {self.rank_choice_.description}")
-        lines += self._significance()
-        lines += [f"near a tie: {tie}" for tie in self.near_ties_]
-        symbol, ratios = ranking_ratio(self)
-        for i, (ratio, weight, t_value) in enumerate(
-            zip(ratios, self.foreground_weights_, self.pattern_t_values_, strict=True), start=1
-        ):
-            told = [] if np.isnan(ratio) else [f"{symbol} = {ratio:.4g}"]
-            told.append(f"weight {weight:.4g}")
-            told += [] if np.isnan(t_value) else [f"t = {t_value:.1f}"]
-            told += self._carried(i - 1)
-            beyond = " (does not stand out)" if i > self.n_foreground_ else ""
-            lines.append(f"pattern {i}: {', '.join(told)}{beyond}")
-        return "\n".join(lines)
+        return "\n".join(summary_lines(self))
 
     def group_lines(self) -> list[str]:
         """What groups of rows say, in words: their p-value, and by how many each pattern is carried.
@@ -395,29 +369,6 @@ class ContrastiveICA(BaseContrastive):
         carried = [
             f"pattern {i + 1} is {told}"
             for i in range(len(self.components_))
-            for told in self._carried(i)
+            for told in carried_by(self, i)
         ]
-        return [*self._significance(), *carried]
-
-    def _significance(self) -> list[str]:
-        """The p-value of groups that were permuted, in words."""
-        scree = self.scree_
-        if not isinstance(scree, ContrastScree) or scree.n_assignments == 0:
-            return []
-        what = "whole groups" if scree.unit == "groups" else "rows"
-        return [
-            f"{scree.unit}: p = {scree.p_values[0]:.2g} for a first ratio this large if both datasets "
-            f"had one distribution ({what} assigned {scree.n_assignments} times; p cannot be below "
-            f"{1 / scree.n_assignments:.2g})"
-        ]
-
-    def _carried(self, pattern: int) -> list[str]:
-        """By how many groups a pattern is carried, in words."""
-        if self.group_share_ is None or self.groups_ is None:
-            return []
-        shares = GroupShares(tuple(self.groups_), self.group_share_)
-        largest = int(np.argmax(self.group_share_[pattern]))
-        return [
-            f"carried by {shares.n_carrying[pattern]:.0f} of {len(self.groups_)} groups, "
-            f"{self.group_share_[pattern, largest]:.0%} by {self.groups_[largest]}"
-        ]
+        return [*tested_by_groups(self), *carried]

@@ -1,0 +1,217 @@
+"""Do p-values hold their level, intervals cover, and stability tell true patterns from spurious ones?
+
+``python benchmarks/inference.py [--only level power groups intervals index t-values speed] [--draws N]
+[--resamples N] [--jobs N]``. Level: both datasets are drawn alike. Power: one planted pattern. Intervals:
+loadings and ratios of a joint fit, p = 8 and n = 10⁴, against the truth. Index: ranks asked for are three
+too many. Speed: 199 permutations of Kang beside single fits; data from CONTRICA_DATA.
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.metrics import roc_auc_score
+
+from contrica import ContrastiveICA
+from contrica.datasets import load_digits_on_photos, load_kang, make_synthetic
+from contrica.inference import significance, stability
+from contrica.solvers import choose_dimension
+
+SIZES = ((400, 300, 10), (1000, 1000, 30))
+KINDS = {
+    "Gaussian": lambda rng, shape: rng.standard_normal(shape),
+    "exponential": lambda rng, shape: rng.exponential(size=shape),
+    "t(3)": lambda rng, shape: rng.standard_t(3, shape),
+}
+P, N = 8, 10**4
+# Below this |cosine| to the truth a draw's intervals are counted apart; below the other it is spurious.
+NEAR, SPURIOUS = 0.95, 0.9
+TOO_MANY = 3
+
+
+def first_p(X, Y):
+    return choose_dimension(X, Y, rng=np.random.default_rng(0), n_permutations=199).p_values
+
+
+def null_p(kind, n, m, p, seed):
+    rows = KINDS[kind](np.random.default_rng([n, p, seed, 16]), (n + m, p))
+    return first_p(rows[:n], rows[n:])[0]
+
+
+def shares(found):
+    few, some = (np.mean(found <= limit) for limit in (0.05, 0.2))
+    return f"p <= .05 in {few:.3f}, p <= .2 in {some:.3f} of {len(found)}"
+
+
+def level(arguments):
+    for n, m, p in SIZES:
+        for kind in KINDS:
+            found = np.array(run(null_p, arguments, kind, n, m, p))
+            print(f"level, {kind} rows, n = {n} and {m}, p = {p}: {shares(found)}", flush=True)
+    data = load_kang(design="condition", n_genes=500)
+
+    def halves(seed):
+        rows = np.random.default_rng([seed, 16]).permutation(data.background)
+        X, Y = rows[:2000], rows[2000:4000]
+        model = quiet_fit(X, Y, n_components=1)
+        return significance(model, X, background=Y, random_state=seed).p_values[0]
+
+    found = np.array(run(halves, arguments))
+    print(f"level, Kang controls, 2000 cells against 2000: {shares(found)}", flush=True)
+
+
+def quiet_fit(X, Y, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ContrastiveICA(**{"random_state": 0, **options}).fit(X, background=Y)
+
+
+def planted_p(seed):
+    rng = np.random.default_rng([seed, 17])
+    A, b = rng.standard_normal((P, P)), rng.standard_normal(P)
+    X = rng.laplace(size=(N, P)) @ A.T + rng.choice([-1.0, 1.0], (N, 1)) * b
+    found = first_p(X, rng.laplace(size=(N, P)) @ A.T)
+    return found[0], found[1] if len(found) > 1 else 1.0
+
+
+def power(arguments):
+    found = np.array(run(planted_p, arguments))
+    print(f"power, one planted pattern, p = {P}, n = {N}, first p: {shares(found[:, 0])}")
+    print(f"power, one planted pattern, p = {P}, n = {N}, second p: {shares(found[:, 1])}")
+    data = load_digits_on_photos()
+    model = quiet_fit(data.foreground, data.background, n_components=2)
+    print("power, demo:", significance(model, data.foreground, background=data.background).p_values)
+
+
+def groups(arguments):
+    data = load_kang(design="donors", n_genes=500, preprocessing="usual")
+    labels = {"groups": data.groups, "background_groups": data.background_groups}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ContrastiveICA(2, random_state=0)
+        model.fit(data.foreground, background=data.background, **labels)
+    print(significance(model, data.foreground, background=data.background, **labels))
+
+
+def one_interval(n_resamples, seed):
+    rng_seed = np.random.default_rng([seed, 18])
+    whole = make_synthetic(P, n_samples=N + 5 * 10**5, random_state=rng_seed)
+    X, Y = whole.foreground[:N], whole.background[:N]
+    r, l = whole.A.shape[1], whole.B.shape[1]  # noqa: E741
+    model = quiet_fit(X, Y, solver="joint", n_components=None, n_background=r, n_foreground=l)
+    found = stability(model, X, background=Y, n_resamples=n_resamples, random_state=seed)
+    others = whole.foreground[N:], whole.background[N:]
+    inside, ratios, near = [], [], []
+    for i, pattern in enumerate(model.components_):
+        cosines = pattern @ whole.B
+        true = whole.B[:, np.argmax(np.abs(cosines))] * np.sign(cosines[np.argmax(np.abs(cosines))])
+        low, high = found.intervals[i].T
+        inside.append(np.mean((low <= true) & (true <= high)))
+        above, below = (rows @ model.filters_[i] for rows in others)
+        ratio = np.mean((above - below.mean()) ** 2) / below.var()
+        ratios.append(found.ratio_intervals[i, 0] <= ratio <= found.ratio_intervals[i, 1])
+        near.append(np.abs(cosines).max() >= NEAR)
+    return np.array([inside, ratios, near], dtype=float)
+
+
+def intervals(arguments):
+    found = np.concatenate(run(one_interval, arguments, arguments.resamples), axis=1)
+    near = found[2] == 1
+    for name, own in (("|cos| >= .95", near), ("below", ~near)):
+        if own.any():
+            loadings, ratios = found[0, own].mean(), found[1, own].mean()
+            print(f"intervals of 90 %, patterns with {name} ({own.sum()}): loadings covered in "
+                  f"{loadings:.3f}, k(f) in {ratios:.3f}", flush=True)  # fmt: skip
+
+
+def one_index(n, n_resamples, seed):
+    data = make_synthetic(P, n_samples=n, random_state=np.random.default_rng([seed, 19]))
+    X, Y = data.foreground, data.background
+    r, l = data.A.shape[1], data.B.shape[1] + TOO_MANY  # noqa: E741
+    model = quiet_fit(X, Y, solver="joint", n_components=None, n_background=r, n_foreground=l)
+    found = stability(model, X, background=Y, n_resamples=n_resamples, random_state=seed)
+    true = np.abs(model.components_ @ data.B).max(axis=1) >= SPURIOUS
+    return np.array([found.index, true, np.abs(model.pattern_t_values_)], dtype=float)
+
+
+def index(arguments):
+    for n in (10**5, 10**4):
+        found = np.concatenate(run(one_index, arguments, n, arguments.resamples), axis=1)
+        true = found[1] == 1
+        if true.all() or not true.any():
+            print(f"index, n = {n}: {true.sum()} true patterns, {np.sum(~true)} spurious ones")
+            continue
+        print(f"index, n = {n}: AUC {roc_auc_score(true, found[0]):.3f} of stability, "
+              f"{roc_auc_score(true, found[2]):.3f} of |t|; {true.sum()} true patterns (median index "
+              f"{np.median(found[0, true]):.2f}), {np.sum(~true)} spurious "
+              f"({np.median(found[0, ~true]):.2f})", flush=True)  # fmt: skip
+
+
+def one_tested(seed):
+    n = 10**5
+    data = make_synthetic(P, n_samples=n, random_state=np.random.default_rng([seed, 19]))
+    X, Y = data.foreground, data.background
+    r, l = data.A.shape[1], data.B.shape[1] + TOO_MANY  # noqa: E741
+    model = quiet_fit(X, Y, solver="joint", n_components=None, n_background=r, n_foreground=l)
+    true = np.abs(model.components_ @ data.B).max(axis=1) >= SPURIOUS
+    return np.array([true, np.abs(model.pattern_t_values_)], dtype=float)
+
+
+def t_values(arguments):
+    found = np.concatenate(run(one_tested, arguments), axis=1)
+    for name, own in (("true", found[0] == 1), ("spurious", found[0] == 0)):
+        if own.any():
+            large = [np.mean(found[1, own] >= limit) for limit in (3.0, 4.5)]
+            print(f"t-values, n = 10^5, l over-asked by {TOO_MANY}, {name} patterns ({own.sum()}): "
+                  f"|t| >= 3 in {large[0]:.3f}, >= 4.5 in {large[1]:.3f}")  # fmt: skip
+
+
+def speed(arguments):
+    data = load_kang(design="condition", n_genes=500)
+    start = time.perf_counter()
+    model = quiet_fit(data.foreground, data.background, n_components=2)
+    fit = time.perf_counter() - start
+    start = time.perf_counter()
+    significance(
+        model, data.foreground, background=data.background, n_permutations=199, random_state=0
+    )
+    took = time.perf_counter() - start
+    cells = len(data.foreground) + len(data.background)
+    print(
+        f"Kang, {cells} cells, 500 genes: 199 permutations take {took:.2f} s, {took / fit:.1f} fits"
+    )
+
+
+STUDIES = {
+    "level": level,
+    "power": power,
+    "groups": groups,
+    "intervals": intervals,
+    "index": index,
+    "t-values": t_values,
+    "speed": speed,
+}
+
+
+def run(call, arguments, *options):
+    """A call for every draw, the draw's number last."""
+    return Parallel(arguments.jobs)(
+        delayed(call)(*options, seed) for seed in range(arguments.draws)
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=tuple(STUDIES))
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--resamples", type=int, default=50)
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    for name in arguments.only or STUDIES:
+        STUDIES[name](arguments)
+
+
+if __name__ == "__main__":
+    main()

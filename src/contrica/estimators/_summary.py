@@ -1,0 +1,165 @@
+"""What a fitted model has to say of itself: what was found, on what evidence, and then how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from contrica.estimators._transformer import ranking_ratio
+from contrica.solvers.group_design import GroupShares
+from contrica.solvers.permutation_null import LEVEL, ContrastScree
+
+__all__ = ["carried_by", "summary_lines", "tested_by_groups"]
+
+# Variables that lead a pattern, as many as are named.
+N_NAMED = 3
+
+
+def summary_lines(model: Any) -> Iterator[str]:
+    """What was found in plain words, a line for each pattern, and then what was chosen and why.
+
+    Parameters
+    ----------
+    model : ContrastiveICA
+        Fitted.
+
+    Yields
+    ------
+    str
+    """
+    yield f"found: {_found(model)}"
+    yield from (f"evidence: {told}" for told in _evidence(model))
+    yield from (_pattern(model, i) for i in range(len(model.components_)))
+    yield f"solver: {model.solver_} ({model.reason_})"
+    sizes = f"{_counted(model.n_foreground_, 'foreground pattern')}, in {model.n_pcs_} dimensions"
+    if model.solver_ in ("paper", "joint"):
+        sizes = f"{model.n_background_} background and {sizes}"
+    yield f"ranks: {sizes}"
+    sampled = next(iter(model.n_rows_sampled_), None)  # which earlier versions did not save
+    if model.solver_ == "subspace" and sampled is not None and sampled < model.n_samples_:
+        total = model.n_samples_
+        yield f"rows: dimension and rotation from a sample of {sampled} of {total}"
+    yield from model.gap_lines()
+    if model.rank_choice_ is not None:
+        yield f"rank selection: {model.rank_choice_.description}"
+    yield from (f"near a tie: {tie}" for tie in model.near_ties_)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _found(model: Any) -> str:
+    kept, count = len(model.components_), model.n_foreground_
+    # earlier versions saved neither
+    rows = f"{model.n_samples_} rows" if hasattr(model, "n_samples_") else "the foreground"
+    if getattr(model, "groups_", None) is not None:
+        rows += f" of {len(model.groups_)} groups"
+    if model.solver_ == "plain":
+        return f"{_counted(kept, 'pattern')} of {rows}; without a background nothing says which are new"
+    if count == 0:
+        candidates = "the pattern kept is the strongest candidate"
+        if kept > 1:
+            candidates = f"the {kept} patterns kept are the strongest candidates"
+        return f"nothing in {rows} stands out from the background; {candidates}, and may be chance"
+    if model.n_foreground is not None:
+        return f"{_counted(count, 'pattern')}, as many as were asked for, in {rows}"
+    if model.solver_ == "paper":
+        return (
+            f"{_counted(count, 'pattern')} by eigenvalues, which says little of chance, in {rows}"
+        )
+    verb = "stands" if count == 1 else "stand"
+    told = f"{_counted(count, 'pattern')} {verb} out from the background, in {rows}"
+    return told if kept >= count else f"{told}; the first {kept} are kept"
+
+
+def _evidence(model: Any) -> Iterator[str]:
+    scree, choice = model.scree_, model.rank_choice_
+    if isinstance(scree, ContrastScree) and scree.n_assignments:
+        what = "whole groups" if scree.unit == "groups" else "rows, as if independent,"
+        weakest = ""
+        if scree.chosen > 1:
+            weakest = (
+                f", at most {scree.p_values[scree.chosen - 1]:.2g} for the others that stand out"
+            )
+        yield (
+            f"p = {scree.p_values[0]:.2g} for the first{weakest}, if both datasets had one distribution "
+            f"({what} assigned {scree.n_assignments} times; p cannot be below "
+            f"{1 / scree.n_assignments:.2g}; level {LEVEL})"
+        )
+    elif choice is not None and model.n_foreground_:
+        tested = np.abs(model.pattern_t_values_[: model.n_foreground_])
+        if tested.size and not np.isnan(tested).any():
+            yield (
+                f"every weight is at least {tested.min():.1f} standard errors from zero, where "
+                f"{choice.critical:.1f} are asked for; rows taken as independent"
+            )
+    elif model.solver_ != "plain":
+        yield "not tested; contrica.inference has significance and stability"
+
+
+def _pattern(model: Any, number: int) -> str:
+    """One pattern: the variables that lead it, its ratio, weight and t-value, and the groups with it."""
+    symbol, ratios = ranking_ratio(model)
+    ratio, t_value = ratios[number], model.pattern_t_values_[number]
+    told = [] if np.isnan(ratio) else [f"{symbol} = {ratio:.4g}"]
+    told.append(f"weight {model.foreground_weights_[number]:.4g}")
+    told += [] if np.isnan(t_value) else [f"t = {t_value:.1f}"]
+    told += carried_by(model, number)
+    told.append(f"led by {_leading(model, number)}")
+    beyond = " (does not stand out)" if number >= model.n_foreground_ else ""
+    return f"pattern {number + 1}: {', '.join(told)}{beyond}"
+
+
+def _leading(model: Any, number: int) -> str:
+    loadings = model.components_[number]
+    names = getattr(model, "feature_names_in_", None)
+    order = np.argsort(-np.abs(loadings), kind="stable")[:N_NAMED]
+    parts = [f"{f'x{j}' if names is None else names[j]} {loadings[j]:+.2f}" for j in order]
+    return " ".join([*(f"{part}," for part in parts[:-1]), parts[-1]])
+
+
+def tested_by_groups(model: Any) -> list[str]:
+    """The p-value of groups that were permuted, in words; empty where rows are independent.
+
+    Parameters
+    ----------
+    model : ContrastiveICA
+
+    Returns
+    -------
+    list of str
+    """
+    scree = model.scree_
+    grouped = isinstance(scree, ContrastScree) and scree.unit == "groups" and scree.n_assignments
+    if not grouped:
+        return []
+    return [
+        f"groups: p = {scree.p_values[0]:.2g} for a first ratio this large if both datasets had one "
+        f"distribution (whole groups assigned {scree.n_assignments} times; p cannot be below "
+        f"{1 / scree.n_assignments:.2g})"
+    ]
+
+
+def carried_by(model: Any, number: int) -> list[str]:
+    """By how many groups a pattern is carried, in words; empty where rows are independent.
+
+    Parameters
+    ----------
+    model : ContrastiveICA
+    number : int
+
+    Returns
+    -------
+    list of str
+    """
+    if getattr(model, "group_share_", None) is None or model.groups_ is None:
+        return []
+    shares = GroupShares(tuple(model.groups_), model.group_share_)
+    largest = int(np.argmax(model.group_share_[number]))
+    return [
+        f"carried by {shares.n_carrying[number]:.0f} of {len(model.groups_)} groups, "
+        f"{model.group_share_[number, largest]:.0%} by {model.groups_[largest]}"
+    ]

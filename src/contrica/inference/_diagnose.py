@@ -1,0 +1,294 @@
+"""After a fit: what speaks against its patterns?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from contrica.errors import DataError
+from contrica.estimators._background import Background
+from contrica.inference._data import check_model
+from contrica.inference._findings import Finding, Report, joined, unusual
+from contrica.inference._patterns import ScoreMoments, scores_of
+from contrica.rows.groups import Groups, as_groups
+from contrica.solvers.permutation_null import LEVEL
+from contrica.solvers.ranks import joint_identifiable
+from contrica.validation import generator
+
+__all__ = ["diagnose"]
+
+# Cosine to a background pattern from which a pattern is a copy; ratio up to which it is not new.
+COPY, NOTHING_NEW = 0.95, 1.1
+# Permutations of groups' values that a covariate is tested by.
+N_PERMUTATIONS = 999
+# Share of a fourth moment that few rows may have, and of a pattern that one group may.
+FEW_ROWS_SHARE, GROUP_SHARE = 0.5, 0.5
+
+
+def diagnose(
+    model: Any,
+    X: Any,
+    *,
+    background: Any,
+    groups: Any = None,
+    covariates: Mapping[str, Any] | None = None,
+    random_state: Any = 0,
+) -> Report:
+    """Look at a fitted model and its data, and say what speaks against its patterns.
+
+    Whether anything was found; patterns that are copies of background patterns, or vary no more in the
+    foreground; sources that are near Gaussian, and so are not unique; ranks that are not identifiable;
+    rows and groups that make a pattern; choices near a tie; and covariates, such as age or batch, that go
+    along with a score. Every finding says what to do.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+        Foreground.
+    background : array-like of shape (n_background_samples, n_features) or Background
+    groups : array-like of shape (n_samples,), optional
+        Of the foreground's rows.
+    covariates : mapping of str to array-like of shape (n_samples,), optional
+        Of the foreground's rows: numbers, or names of kinds. A p-value is given where ``groups`` are,
+        over the means of groups; without them the effect size only, since rows need not be independent.
+    random_state : int, Generator, RandomState or None, default=0
+        Permutes groups' values of covariates.
+
+    Returns
+    -------
+    Report
+    """
+    check_model(model, background)
+    background = background.data if isinstance(background, Background) else background
+    count = len(model.components_)
+    above, below = (scores_of(model, data) for data in (X, background))
+    own = None if groups is None else as_groups(groups, len(above), "groups", "X")
+    findings = [
+        *_found(model),
+        *_copies(model, above, below),
+        *_shapes(above),
+        *_dominating(above, own),
+        *_identifiable(model),
+        *_ties(model),
+        *_independence(model),
+        *_covariates(above, own, covariates or {}, generator(random_state)),
+    ]
+    kept = "1 pattern was kept" if count == 1 else f"{count} patterns were kept"
+    about = f"{kept}, {model.n_foreground_} stand out; solver {getattr(model, 'solver_', 'paper')}"
+    return Report.of(findings, about)
+
+
+def _found(model: Any) -> Iterator[Finding]:
+    if model.n_foreground_ == 0:
+        yield Finding(
+            "nothing-found",
+            "serious",
+            "nothing stands out: these data do not show that the foreground has anything new",
+            "Treat the patterns as candidates; test them on other samples.",
+        )
+    elif len(model.components_) > model.n_foreground_:
+        yield Finding(
+            "beyond",
+            "careful",
+            f"patterns from {model.n_foreground_ + 1} on do not stand out",
+            "Read the first ones only.",
+        )
+    if np.nan_to_num(model.residual_) > 1:
+        yield Finding(
+            "poor-fit",
+            "serious",
+            f"the patterns leave {model.residual_:.2g} of the foreground's fourth cumulant, in norm",
+            'Do not trust them; use solver "auto".',
+        )
+
+
+def _copies(model: Any, above: np.ndarray, below: np.ndarray) -> Iterator[Finding]:
+    known = model.background_components_
+    ratios = above.var(axis=0) / np.maximum(below.var(axis=0), np.finfo(float).tiny)
+    shifts = np.abs(above.mean(axis=0) - below.mean(axis=0)) / np.maximum(below.std(axis=0), 1e-300)
+    if (ratios < 1 / NOTHING_NEW).all() and (shifts < 0.5).all():
+        yield Finding(
+            "swapped",
+            "serious",
+            "every pattern varies less in the foreground than in the background",
+            "Are foreground and background swapped, or on different scales?",
+        )
+    for i, pattern in enumerate(model.components_):
+        cosines = np.abs(known @ pattern) if len(known) else np.zeros(1)
+        if cosines.max() >= COPY:
+            yield Finding(
+                "copy-of-background",
+                "careful",
+                f"pattern {i + 1} has |cosine| {cosines.max():.2f} to background pattern "
+                f"{np.argmax(cosines) + 1}: it is one of the background's, of another strength",
+                "Do not call it new.",
+            )
+        elif ratios[i] <= NOTHING_NEW and shifts[i] < 0.5:
+            yield Finding(
+                "not-new",
+                "careful",
+                f"the score of pattern {i + 1} varies {ratios[i]:.2f} times as much in the foreground as "
+                "in the background, and its mean is not shifted",
+                "Do not call it new.",
+            )
+
+
+def _shapes(above: np.ndarray) -> Iterator[Finding]:
+    n = len(above)
+    moments = [ScoreMoments.of(scores) for scores in above.T]
+    gaussian = [
+        i + 1
+        for i, each in enumerate(moments)
+        if abs(each.kurtosis) < 2 * (24 / n) ** 0.5 and abs(each.skewness) < 2 * (6 / n) ** 0.5
+    ]
+    if gaussian:
+        plural = len(gaussian) > 1
+        yield Finding(
+            "near-gaussian",
+            "careful",
+            f"{'scores' if plural else 'the score'} of pattern{'s' if plural else ''} {joined(gaussian)} "
+            "cannot be told from Gaussian",
+            "Any rotation among several Gaussian sources fits as well: read the subspace they span, not "
+            "each."
+            if plural
+            else "Its direction rests on variances alone.",
+        )
+
+
+def _dominating(above: np.ndarray, groups: Groups | None) -> Iterator[Finding]:
+    n = len(above)
+    for i, scores in enumerate(above.T):
+        powers = (scores - scores.mean()) ** 4
+        few = unusual(powers, FEW_ROWS_SHARE)
+        if n > 50 and few.size <= max(n // 200, 1):
+            yield Finding(
+                "rows-dominate",
+                "careful",
+                f"{few.size} of {n} rows have half of the fourth power of score {i + 1}: rows "
+                f"{joined(few.tolist())}",
+                'Look at them; fit without them, or with cumulant="robust", and compare.',
+            )
+        if groups is None:
+            continue
+        squares = (scores - scores.mean()) ** 2
+        shares = np.bincount(groups.codes, squares) / max(squares.sum(), np.finfo(float).tiny)
+        largest = int(np.argmax(shares))
+        if shares[largest] > GROUP_SHARE and len(groups.names) > 2:
+            yield Finding(
+                "group-dominates",
+                "careful",
+                f"{shares[largest]:.0%} of the variance of score {i + 1} is in group "
+                f"{groups.names[largest]}",
+                "Fit without it and compare.",
+            )
+
+
+def _identifiable(model: Any) -> Iterator[Finding]:
+    if not model.n_background_ or not model.n_foreground_:
+        return
+    verdict = joint_identifiable(model.n_background_, model.n_foreground_, model.n_pcs_)
+    if not verdict:
+        yield Finding(
+            "not-identifiable",
+            "careful",
+            f"{model.n_background_} background and {model.n_foreground_} foreground patterns in "
+            f"{model.n_pcs_} dimensions are not guaranteed to be unique ({verdict.value}, needs "
+            f"{verdict.bound})",
+            "Lower the ranks, or raise n_pcs.",
+        )
+
+
+def _ties(model: Any) -> Iterator[Finding]:
+    for tie in getattr(model, "near_ties_", ()):
+        yield Finding("near-tie", "note", tie, "Slightly other rows could turn this choice.")
+
+
+def _independence(model: Any) -> Iterator[Finding]:
+    if getattr(model, "groups_", None) is None:
+        yield Finding(
+            "rows-as-independent",
+            "note",
+            "rows were taken as independent of one another",
+            "If several come from one animal, donor or plate, give `groups` to the fit: far fewer "
+            "patterns may then stand out.",
+        )
+
+
+def _covariates(
+    above: np.ndarray,
+    groups: Groups | None,
+    covariates: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> Iterator[Finding]:
+    for name, values in covariates.items():
+        column = np.asarray(values)
+        if column.shape != (len(above),):
+            raise DataError(
+                "covariate-length",
+                f"covariate {name} has shape {column.shape}",
+                f"there are {len(above)} rows",
+                parameter="covariates",
+            )
+        design = _design(column)
+        for i, scores in enumerate(above.T):
+            found = _association(scores, design, groups, rng)
+            if found is not None:
+                yield _told(name, i, found, groups)
+
+
+def _told(name: str, pattern: int, found: tuple[float, float], groups: Groups | None) -> Finding:
+    effect, p = found
+    what = f"covariate {name} explains {effect:.0%} of the variance of score {pattern + 1}"
+    if groups is None:
+        return Finding(
+            "covariate",
+            "note",
+            f"{what}, over rows; not tested, since rows need not be independent",
+            "Give `groups` for a test.",
+        )
+    return Finding(
+        "covariate",
+        "careful",
+        f"{what} between {len(groups.names)} groups (p = {p:.2g} by permutation of groups, "
+        "of this one alone)",
+        "The pattern may be this covariate's: compare groups that are alike in it.",
+    )
+
+
+def _design(column: np.ndarray) -> np.ndarray:
+    """Numbers as they are, kinds as one column for each."""
+    if column.dtype.kind in "fiu" and np.unique(column).size > 2:
+        return column.astype(float)[:, None]
+    kinds, codes = np.unique(column.astype(str), return_inverse=True)
+    return np.eye(len(kinds))[codes]
+
+
+def _association(
+    scores: np.ndarray, design: np.ndarray, groups: Groups | None, rng: np.random.Generator
+) -> tuple[float, float] | None:
+    """Explained share of variance and its p, if worth telling: over means of groups, or over rows."""
+    if groups is None:
+        effect = _explained(scores, design)
+        return (effect, float("nan")) if effect > 0.1 else None
+    counts = np.bincount(groups.codes)[:, None]
+    means = np.bincount(groups.codes, scores)[:, None] / counts
+    sums = np.array([np.bincount(groups.codes, column) for column in design.T]).T / counts
+    effect = _explained(means[:, 0], sums)
+    drawn = [_explained(rng.permutation(means[:, 0]), sums) for _ in range(N_PERMUTATIONS)]
+    p = (1 + np.sum(np.array(drawn) >= effect * (1 - 1e-9))) / (1 + N_PERMUTATIONS)
+    return (effect, float(p)) if p <= LEVEL else None
+
+
+def _explained(values: np.ndarray, design: np.ndarray) -> float:
+    """R² of a linear fit with a constant."""
+    values = values - values.mean()
+    total = float(values @ values)
+    if total <= 0:
+        return 0.0
+    centred = design - design.mean(axis=0)
+    fitted = centred @ np.linalg.lstsq(centred, values, rcond=None)[0]
+    return float(fitted @ fitted / total)

@@ -1,0 +1,271 @@
+"""What is a pattern made of? Its leading variables, and what its score does in both datasets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from contrica.errors import ParameterError
+from contrica.estimators._background import Background
+from contrica.inference._data import check_model, check_pattern, feature_names
+from contrica.inference._stability import Stability
+from contrica.rows.dataset import Dataset
+from contrica.rows.groups import as_groups
+from contrica.rows.products import rows_times
+from contrica.validation import check_count
+
+__all__ = ["Explanation", "Feature", "ScoreMoments", "explain", "scores_of", "top_features"]
+
+
+class Feature(NamedTuple):
+    """A variable's part in a pattern.
+
+    Attributes
+    ----------
+    name : str
+    loading : float
+    low, high : float
+        Ends of a 90 % interval, pointwise; NaN where there is none.
+    """
+
+    name: str
+    loading: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+    @property
+    def sign(self) -> str:
+        """Plus or minus, as a character."""
+        return "+" if self.loading >= 0 else "−"
+
+    def __str__(self) -> str:
+        """Name, loading and interval."""
+        interval = "" if np.isnan(self.low) else f" [{self.low:+.3f}, {self.high:+.3f}]"
+        return f"{self.name} {self.loading:+.3f}{interval}"
+
+
+def top_features(
+    model: Any, pattern: int, n: int = 10, stability: Stability | None = None
+) -> tuple[Feature, ...]:
+    """Variables of largest loading, in size, in a pattern.
+
+    Intervals are pointwise, and of variables that were selected for their loading: the largest ones
+    are likely to be a little smaller.
+
+    Parameters
+    ----------
+    model : estimator of contrica
+        Fitted.
+    pattern : int
+        From 0.
+    n : int, default=10
+    stability : Stability, optional
+        From `stability`, for intervals.
+
+    Returns
+    -------
+    tuple of Feature
+        By decreasing size of the loading.
+    """
+    check_count("n", n)
+    model._check_fitted()
+    number = check_pattern(model, pattern)
+    names, loadings = feature_names(model), model.components_[number]
+    bounds = np.full((loadings.size, 2), np.nan)
+    if stability is not None and stability.intervals is not None:
+        if stability.intervals.shape[:2] != model.components_.shape:
+            raise ParameterError(
+                "other-model",
+                f"`stability` is of {stability.intervals.shape[0]} patterns over "
+                f"{stability.intervals.shape[1]} variables",
+                "it must be of this model",
+                parameter="stability",
+            )
+        bounds = stability.intervals[number]
+    order = np.argsort(-np.abs(loadings), kind="stable")[:n]
+    return tuple(Feature(names[j], float(loadings[j]), *map(float, bounds[j])) for j in order)
+
+
+class ScoreMoments(NamedTuple):
+    """Moments of a score in one dataset.
+
+    Attributes
+    ----------
+    mean, variance : float
+    skewness, kurtosis : float
+        Without units: third and fourth cumulants over powers of the variance; 0 of a Gaussian.
+    """
+
+    mean: float
+    variance: float
+    skewness: float
+    kurtosis: float
+
+    @classmethod
+    def of(cls, scores: np.ndarray) -> ScoreMoments:
+        """Of the scores of some rows.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n,)
+
+        Returns
+        -------
+        ScoreMoments
+        """
+        mean = float(scores.mean())
+        centred = scores - mean
+        variance = float(np.mean(centred**2))
+        if variance <= 0:
+            return cls(mean, 0.0, 0.0, 0.0)
+        unit = centred / variance**0.5
+        return cls(mean, variance, float(np.mean(unit**3)), float(np.mean(unit**4) - 3))
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a pattern is and does.
+
+    Attributes
+    ----------
+    pattern : int
+        From 0.
+    features : tuple of Feature
+        Of largest loading.
+    foreground, background : ScoreMoments
+        Of the score.
+    shift : float
+        Difference of the score's means, in standard deviations in the background.
+    ratio : float
+        Variance of the score in the foreground over that in the background.
+    group_share : dict of str to float
+        Share of every foreground group in the score's mean square beyond the background's variance;
+        empty where rows have no groups.
+    nearest_background : tuple of (int, float) or None
+        Number of the background pattern of largest |cosine|, from 0, and that; ``None`` without any.
+    stands_out : bool
+        Whether it is among the ``n_foreground_`` that do.
+    """
+
+    pattern: int
+    features: tuple[Feature, ...]
+    foreground: ScoreMoments
+    background: ScoreMoments
+    shift: float
+    ratio: float
+    group_share: dict[str, float]
+    nearest_background: tuple[int, float] | None
+    stands_out: bool
+
+    def __str__(self) -> str:
+        """In words."""
+        beyond = "" if self.stands_out else " (does not stand out)"
+        fore, back = self.foreground, self.background
+        lines = [
+            f"pattern {self.pattern + 1}{beyond}: {', '.join(map(str, self.features))}",
+            f"variance of the score: {fore.variance:.4g} in the foreground, {back.variance:.4g} in the "
+            f"background, ratio {self.ratio:.3g}; mean shifted by {self.shift:+.2f} standard deviations",
+            f"skewness {fore.skewness:+.2f} and kurtosis {fore.kurtosis:+.2f} in the foreground, "
+            f"{back.skewness:+.2f} and {back.kurtosis:+.2f} in the background ({self._shape()})",
+        ]
+        if self.group_share:
+            first = sorted(self.group_share.items(), key=lambda pair: -pair[1])[:3]
+            lines.append("carried by " + ", ".join(f"{name} {share:.0%}" for name, share in first))
+        if self.nearest_background is not None:
+            number, cosine = self.nearest_background
+            lines.append(f"nearest background pattern: {number + 1}, |cosine| {cosine:.2f}")
+        return "\n".join(lines)
+
+    def _shape(self) -> str:
+        kurtosis = self.foreground.kurtosis
+        if kurtosis < -0.5:
+            return "flat or with two peaks: groups of samples"
+        if kurtosis > 1.0:
+            return "heavy tails: few samples have most of it"
+        return "near Gaussian in its tails"
+
+
+def scores_of(model: Any, data: Any) -> np.ndarray:
+    """Scores of all sources, whatever the model's projection.
+
+    Parameters
+    ----------
+    model : estimator
+    data : array-like of shape (n_rows, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_components)
+    """
+    scores = np.asarray(model.transform(data), dtype=float)  # which also checks the variables
+    if model.projection_ == "filter":
+        return scores
+    rows = Dataset(data, "X").read().rows
+    return np.asarray(rows_times(rows, model.filters_.T)) - model.mean_ @ model.filters_.T
+
+
+def explain(
+    model: Any,
+    pattern: int,
+    X: Any,
+    *,
+    background: Any,
+    groups: Any = None,
+    n_features: int = 10,
+    stability: Stability | None = None,
+) -> Explanation:
+    """Say what a pattern is made of, and what its score does in both datasets.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    pattern : int
+        From 0.
+    X : array-like of shape (n_samples, n_features)
+        Foreground.
+    background : array-like of shape (n_background_samples, n_features) or Background
+    groups : array-like of shape (n_samples,), optional
+        Of the foreground's rows.
+    n_features : int, default=10
+        Variables to name.
+    stability : Stability, optional
+        For intervals.
+
+    Returns
+    -------
+    Explanation
+    """
+    check_model(model, background)
+    number = check_pattern(model, pattern)
+    features = top_features(model, number, n_features, stability)
+    background = background.data if isinstance(background, Background) else background
+    above, below = (scores_of(model, data)[:, number] for data in (X, background))
+    fore, back = ScoreMoments.of(above), ScoreMoments.of(below)
+    tiny = np.finfo(float).tiny
+    shares: dict[str, float] = {}
+    if groups is not None:
+        own = as_groups(groups, above.size, "groups", "X")
+        counts = np.bincount(own.codes)
+        squares = np.bincount(own.codes, (above - back.mean) ** 2) / counts
+        excess = np.maximum(squares - back.variance, 0)
+        parts = excess / max(excess.sum(), tiny)
+        shares = dict(zip(own.names, map(float, parts), strict=True))
+    known = model.background_components_
+    nearest = None
+    if len(known):
+        cosines = np.abs(known @ model.components_[number])
+        nearest = int(np.argmax(cosines)), float(cosines.max())
+    return Explanation(
+        number,
+        features,
+        fore,
+        back,
+        (fore.mean - back.mean) / max(back.variance, tiny) ** 0.5,
+        fore.variance / max(back.variance, tiny),
+        shares,
+        nearest,
+        number < model.n_foreground_,
+    )

@@ -1,0 +1,415 @@
+"""Inference and diagnostics: p-values, stability, what a pattern is made of, and findings."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from contrica import Background, ContrastiveICA, ContrastivePCA, ProportionalContrastiveICA
+from contrica.datasets import make_synthetic
+from contrica.errors import DataError, GroupsError, ParameterError, muted
+from contrica.inference import (
+    check,
+    diagnose,
+    explain,
+    significance,
+    split_reliability,
+    stability,
+    top_features,
+)
+from contrica.inference._stability import _matched, _ratio_intervals
+from tests.said import raises
+
+pytestmark = pytest.mark.filterwarnings("ignore::contrica.errors.ContricaWarning")
+
+
+def planted(n=400, p=20, seed=0, strength=3.0):
+    """One two-valued source in the first two of many variables."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.laplace(size=(n, p)), rng.laplace(size=(n, p))
+    X[:, :2] += strength * rng.choice([-1.0, 1.0], (n, 1))
+    return X, Y
+
+
+def in_groups(n_groups, first, seed, rows=20, p=4):
+    rng = np.random.default_rng(seed)
+    parts = [rng.laplace(size=(rows, p)) + 0.3 * rng.standard_normal(p) for _ in range(n_groups)]
+    return np.vstack(parts), np.repeat([f"g{first + i}" for i in range(n_groups)], rows)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return planted()
+
+
+@pytest.fixture(scope="module")
+def model(pair):
+    X, Y = pair
+    with muted():
+        return ContrastiveICA(2, random_state=0).fit(X, background=Y)
+
+
+# --- significance ---
+
+
+@pytest.mark.parametrize("n_permutations", [199, 1500])
+def test_p_values_and_the_count_of_a_fit_are_one(pair, model, n_permutations):
+    X, Y = pair
+    found = significance(model, X, background=Y, n_permutations=n_permutations)
+    assert found.n_significant == model.n_foreground_ == 1
+    if n_permutations == 199:  # those of the fit, and no fewer
+        assert found.n_permutations == 999
+        tested = model.scree_.p_values[:2]
+        assert_allclose(found.p_values[: tested.size], tested)
+    assert_allclose(found.smallest_p, 1 / (found.n_permutations + 1))
+    assert found.p_values[0] == found.smallest_p
+    assert (np.diff(found.p_values[~np.isnan(found.p_values)]) >= 0).all()
+    assert "one distribution" in str(found)
+
+
+def test_a_seed_of_ones_own_draws_other_permutations(pair, model):
+    X, Y = pair
+    one, two, again = (
+        significance(model, X, background=Y, n_permutations=99, random_state=seed)
+        for seed in (1, 2, 1)
+    )
+    assert one.n_permutations == 99
+    assert_allclose(one.p_values, again.p_values)
+    assert_allclose(one.statistics, two.statistics)
+
+
+@pytest.mark.slow
+def test_p_values_of_a_joint_fit_hold_their_level():
+    """Both datasets drawn alike, forty times; p at most .2 in about eight."""
+    p_values = []
+    for seed in range(40):
+        rows = np.random.default_rng(seed).laplace(size=(600, 4))
+        with muted():
+            model = ContrastiveICA(
+                1, solver="joint", n_background=4, n_foreground=1, random_state=0
+            )
+            model.fit(rows[:300], background=rows[300:])
+        p_values.append(significance(model, rows[:300], background=rows[300:]).p_values[0])
+    assert 2 <= np.sum(np.array(p_values) <= 0.2) <= 16
+
+
+def test_all_assignments_of_few_groups_are_made():
+    X, groups = in_groups(4, 0, 0)
+    Y, back_groups = in_groups(4, 4, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, random_state=0).fit(X, background=Y, **labels)
+    found = significance(model, X, background=Y, **labels)
+    assert (found.n_permutations, found.unit, found.is_complete) == (69, "groups", True)
+    assert_allclose(found.p_values[0], model.scree_.p_values[0])
+    held = significance(model, X, background=Background(Y, groups=back_groups), groups=groups)
+    assert_allclose(held.p_values, found.p_values)
+
+
+def test_groups_change_places_within_strata():
+    X, groups = in_groups(4, 0, 0)
+    Y, back_groups = in_groups(4, 4, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, random_state=0).fit(X, background=Y, **labels)
+    strata = [np.repeat(["a", "a", "b", "b"], 20)] * 2
+    found = significance(model, X, background=Y, strata=strata, **labels)
+    assert found.n_permutations == 6 * 6 - 1
+    with raises(GroupsError, "strata-in-group", "strata"):
+        significance(model, X, background=Y, strata=[np.arange(80) % 2] * 2, **labels)
+    with raises(GroupsError, "strata-length", "strata"):
+        significance(model, X, background=Y, strata=[np.zeros(3)] * 2, **labels)
+
+
+def test_what_is_not_a_fitted_contrastive_ica_is_refused(pair, model):
+    X, Y = pair
+    with raises(ParameterError, "unknown-model", "model"):
+        significance(ContrastivePCA(2).fit(X, background=Y), X, background=Y)
+    with raises(DataError, "no-background", "background"):
+        significance(model, X, background=None)
+    with pytest.raises(ValueError, match="not fitted"):
+        stability(ContrastiveICA(), X, background=Y)
+    with raises(ParameterError, "too-small", "n_permutations"):
+        significance(model, X, background=Y, n_permutations=0)
+
+
+# --- stability ---
+
+
+def test_a_planted_pattern_comes_back_and_a_spurious_one_does_not(pair, model):
+    X, Y = pair
+    before = {key: value.copy() for key, value in vars(model).items() if hasattr(value, "dtype")}
+    found = stability(model, X, background=Y, n_resamples=12, random_state=0)
+    assert found.n_found[0] == found.n_resamples == 12
+    assert found.index[0] > 0.95 > found.index[1]
+    low, high = found.intervals[0].T
+    assert (low <= high).all()
+    assert ((low > 0) == (np.arange(20) < 2))[:2].all()
+    assert low[2:].max() < 0.3
+    assert found.ratio_intervals[0, 0] > 2
+    for key, value in before.items():
+        assert np.array_equal(value, getattr(model, key), equal_nan=True), key
+
+
+def test_stability_does_not_depend_on_processes_or_containers(pair, model):
+    X, Y = pair
+    options = {"n_resamples": 3, "random_state": 1}
+    whole = stability(model, X, background=Y, **options)
+    for other in (
+        stability(model, X, background=Y, n_jobs=2, **options),
+        stability(model, pd.DataFrame(X), background=pd.DataFrame(Y), **options),
+        stability(model, sp.csr_matrix(X), background=sp.csr_matrix(Y), **options),
+    ):
+        assert_allclose(other.similarity, whole.similarity, atol=1e-6)
+        assert_allclose(other.ratio_intervals, whole.ratio_intervals, rtol=1e-5)
+
+
+def test_progress_is_logged_and_an_interruption_leaves_the_model(pair, model, caplog, monkeypatch):
+    X, Y = pair
+    with caplog.at_level(logging.INFO, "contrica"):
+        stability(model, X, background=Y, n_resamples=2, random_state=0)
+    assert "stability: 2 of 2 resamples" in caplog.text
+    components = model.components_.copy()
+
+    def interrupt(self, *rows, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ContrastiveICA, "fit", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        stability(model, X, background=Y, n_resamples=2)
+    assert_allclose(model.components_, components)
+
+
+def test_few_groups_are_left_out_in_turn_and_have_no_intervals():
+    X, groups = in_groups(6, 0, 0)
+    Y, back_groups = in_groups(6, 6, 1)
+    X[:20] += 6 * np.random.default_rng(2).choice([-1.0, 1.0], (20, 1)) * [1.0, 0, 0, 0]  # g0 alone
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
+    found = stability(model, X, background=Y, random_state=0, **labels)
+    assert found.n_resamples == 0
+    assert found.intervals is None
+    assert set(found.left_out) == {f"g{i}" for i in range(12)}
+    assert found.left_out_similarity.shape == (12, 1)
+    assert found.matters_most == ("g0",)
+    assert "no intervals" in str(found)
+
+
+def test_paired_groups_are_drawn_with_both_halves():
+    X, groups = in_groups(12, 0, 0)
+    Y, back_groups = in_groups(12, 0, 1)
+    X[:, 0] *= 4
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, random_state=0).fit(X, background=Y, **labels)
+    found = stability(model, X, background=Y, n_resamples=4, random_state=0, **labels)
+    assert found.unit == "groups"
+    assert len(found.left_out) == 12  # a pair is one
+    assert found.n_found[0] == 4
+    halves = split_reliability(model, X, background=Y, n_splits=2, random_state=0, **labels)
+    assert halves.agreement.shape == (2, 1)
+    assert halves.agreement.min() > 0.9
+    assert halves.ratios.min() > 3
+
+
+def test_stable_copies_of_a_background_pattern_are_named():
+    """Nothing is new: a background pattern comes back in every resample all the same."""
+    data = make_synthetic(4, n_samples=20000, random_state=0)
+    Y = data.background
+    model = ContrastiveICA(1, solver="joint", n_background=3, n_foreground=1, random_state=0)
+    model.fit(Y[:10000], background=Y[10000:])
+    found = stability(model, Y[:10000], background=Y[10000:], n_resamples=3, random_state=0)
+    assert bool(found.copies) == (found.index[0] >= 0.8)
+    assert "not-new" in diagnose(model, Y[:10000], background=Y[10000:]).codes
+
+
+def test_patterns_are_matched_one_to_one_also_where_a_fit_has_fewer(rng):
+    own = np.linalg.qr(rng.standard_normal((50, 3)))[0]
+    assert [j for j, _ in _matched(own[:, [2, 0, 1]], own)] == [1, 2, 0]
+    assert _matched(own[:, [2]], own)[:2] == [(-1, 0.0), (-1, 0.0)]
+    assert_allclose(_matched(own[:, [2]], own)[2], (0, 1.0))
+
+
+def test_ratio_intervals_are_scaled_about_their_median():
+    ratios = np.exp(np.linspace(-1, 1, 101))[:, None] * 5
+    low, high = _ratio_intervals(ratios, np.ones((101, 1), dtype=bool), 0.25)[0]
+    assert_allclose([low, high], 5 * np.exp([-0.45, 0.45]), rtol=1e-12)
+
+
+def test_a_proportional_fit_is_judged_too(pair):
+    X, Y = pair
+    with muted():
+        model = ProportionalContrastiveICA(
+            2, n_background=3, n_foreground=2, n_pcs=5, random_state=0
+        )
+        model.fit(X, background=Y)
+    found = stability(model, X, background=Y, n_resamples=3, random_state=0)
+    assert found.index.shape == (2,)
+    assert (found.index > 0.3).all()
+    assert significance(model, X, background=Y).p_values[0] == 0.005
+    assert "rows-as-independent" in diagnose(model, X, background=Y).codes
+
+
+def test_streams_cannot_be_resampled(pair, model):
+    from contrica.rows import Blocks
+
+    X, Y = pair
+    with raises(DataError, "not-in-memory"):
+        stability(model, Blocks([X[:200], X[200:]]), background=Y)
+    with raises(DataError, "several-backgrounds"):
+        stability(model, X, background=[Y, Y])
+
+
+# --- what a pattern is ---
+
+
+def test_top_features_are_the_largest_loadings_with_names_and_intervals(pair):
+    X, Y = (pd.DataFrame(part, columns=[f"gene{i}" for i in range(20)]) for part in pair)
+    with muted():
+        model = ContrastiveICA(1, random_state=0).fit(X, background=Y)
+    found = top_features(model, 0, n=2)
+    assert {each.name for each in found} == {"gene0", "gene1"}
+    assert np.isnan(found[0].low)
+    assert found[0].sign == "+"
+    repeated = stability(model, X, background=Y, n_resamples=3, random_state=0)
+    first = top_features(model, 0, 1, repeated)[0]
+    assert first.low <= first.loading + 0.2
+    assert first.low <= first.high
+    with raises(ParameterError, "no-such-pattern", "pattern"):
+        top_features(model, 1)
+    told = explain(model, 0, X, background=Y, n_features=2)
+    scores = model.transform(X)[:, 0]
+    assert_allclose(told.foreground.variance, scores.var())
+    assert_allclose(told.ratio, scores.var() / model.transform(Y)[:, 0].var())
+    assert told.foreground.kurtosis < -0.5
+    assert "two peaks" in str(told)
+    assert told.nearest_background is None
+
+
+def test_shares_of_groups_add_up_and_a_background_pattern_is_named():
+    data = make_synthetic(4, n_samples=5000, random_state=0)
+    X, Y = data.foreground, data.background
+    model = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    assert model.solver_ == "joint"
+    groups = np.arange(len(X)) % 3
+    found = explain(model, 1, X, background=Y, groups=groups)
+    assert_allclose(sum(found.group_share.values()), 1)
+    cosines = np.abs(model.background_components_ @ model.components_[1])
+    assert found.nearest_background == (np.argmax(cosines), cosines.max())
+
+
+def test_scores_are_of_sources_whatever_is_projected_on(pair):
+    X, Y = pair
+    options = {
+        "solver": "paper",
+        "n_background": 3,
+        "n_foreground": 2,
+        "n_pcs": 5,
+        "random_state": 0,
+    }
+    with muted():
+        by_pattern = ContrastiveICA(2, **options).fit(X, background=Y)
+        by_filter = ContrastiveICA(2, projection="filter", **options).fit(X, background=Y)
+    expected = by_filter.transform(X)[:, 0].var()
+    for data in (X, pd.DataFrame(X), sp.csr_matrix(X)):
+        found = explain(by_pattern, 0, data, background=Y)
+        assert_allclose(found.foreground.variance, expected)
+
+
+# --- check and diagnose ---
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda X, Y: (X, Y), None),
+        (lambda X, Y: (np.round(np.exp(X)), np.round(np.exp(Y))), "raw-counts"),
+        (
+            lambda X, Y: (np.c_[X, np.arange(300)], np.c_[Y, 300 + np.arange(300)]),
+            "looks-like-an-id",
+        ),
+        (lambda X, Y: (np.c_[X, 2 * X[:, 0]], np.c_[Y, 2 * Y[:, 0]]), "duplicated-columns"),
+        (lambda X, Y: (X * [1e4, 1, 1, 1, 1], Y * [1e4, 1, 1, 1, 1]), "unequal-units"),
+        (lambda X, Y: (X, 2 * Y), "swapped"),
+        (lambda X, Y: (np.vstack([X, [50.0] * 5]), Y), "rows-dominate"),
+        (lambda X, Y: (X[:4], Y), "fewer-rows-than-dimensions"),
+    ],
+)
+def test_check_finds_what_is_wrong_and_nothing_else(change, code):
+    rng = np.random.default_rng(0)
+    X, Y = change(rng.standard_normal((300, 5)), rng.standard_normal((300, 5)))
+    found = check(X, background=Y)
+    assert found.codes == (() if code is None else (code,))
+    assert all(each.words and each.advice for each in found.findings)
+
+
+def test_findings_name_columns_and_rows():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((300, 3)), rng.standard_normal((300, 3))
+    X[7] = 40
+    frames = [pd.DataFrame(np.c_[part, -part[:, 1]], columns=list("abcd")) for part in (X, Y)]
+    said = str(check(frames[0], background=frames[1]))
+    assert "b = d" in said
+    assert "rows 7" in said
+    assert said.startswith("300 foreground and 300 background rows over 4 variables")
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "codes"),
+    [
+        (["a"] * 300, ["b"] * 300, ("confounded",)),
+        (["a", "b"] * 150, ["b"] * 300, ("batches-of-one",)),
+        (["a", "b"] * 150, ["a", "b"] * 150, ()),
+    ],
+)
+def test_batches_that_are_confounded_are_told(own, other, codes):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((300, 3)), rng.standard_normal((300, 3))
+    assert check(X, background=Y, batches=own, background_batches=other).codes == codes
+    with raises(DataError, "batches-length", "batches"):
+        check(X, background=Y, batches=own[1:], background_batches=other)
+
+
+def test_diagnose_says_that_nothing_was_found_and_what_is_swapped():
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(300, 20)), rng.laplace(size=(300, 20))
+    model = ContrastiveICA(2, random_state=0).fit(X, background=Y)
+    assert diagnose(model, X, background=Y).codes[0] == "nothing-found"
+    model.fit(X, background=3 * Y)
+    assert "swapped" in diagnose(model, X, background=3 * Y).codes
+
+
+def test_rows_and_groups_that_make_a_pattern_are_named():
+    X, Y = planted(seed=1)
+    X[3, 5:8] += 60
+    with muted():
+        model = ContrastiveICA(2, solver="subspace", n_foreground=2, random_state=0)
+        model.fit(X, background=Y)
+    groups = np.repeat(["a", "b", "c", "d"], 100)
+    found = diagnose(model, X, background=Y, groups=groups)
+    words = " ".join(each.words for each in found.findings)
+    assert {"rows-dominate", "group-dominates"} <= set(found.codes)
+    assert "rows 3" in words
+    assert "group a" in words
+
+
+def test_covariates_are_tested_between_groups_and_never_between_rows():
+    """A covariate of groups, constant within each: rows would make chance significant."""
+    X, groups = in_groups(16, 0, 0)
+    Y, back_groups = in_groups(16, 16, 1)
+    carriers = np.isin(groups, [f"g{i}" for i in range(8)])
+    X[carriers, 0] += 5
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(X, background=Y, **labels)
+    age = np.random.default_rng(3).permutation(16)[np.arange(320) // 20]  # by chance
+    covariates = {"genotype": np.where(carriers, "a", "b"), "age": age}
+    found = diagnose(model, X, background=Y, groups=groups, covariates=covariates)
+    told = [each for each in found.findings if each.code == "covariate"]
+    assert [("genotype" in each.words, "age" in each.words) for each in told] == [(True, False)]
+    assert "between 16 groups" in told[0].words
+    alone = diagnose(model, X, background=Y, covariates=covariates)
+    told = [each for each in alone.findings if each.code == "covariate"]
+    assert all("not tested" in each.words for each in told)
+    assert told
+    with raises(DataError, "covariate-length", "covariates"):
+        diagnose(model, X, background=Y, covariates={"age": age[1:]})
