@@ -50,7 +50,13 @@ from contrica.rows.memory import memory_budget
 from contrica.rows.repeats import hint_at_groups
 from contrica.rows.summary import ColumnSummary
 from contrica.rows.threads import few_threads
-from contrica.rows.units import SCALES, divided_summary, scales_of, warn_of_units
+from contrica.rows.units import (
+    SCALES,
+    background_deviations,
+    divided_summary,
+    scales_of,
+    warn_of_units,
+)
 from contrica.solvers.group_shares import rank_by_groups
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.ratio import contrast_ratio, filters_of, source_ratio
@@ -236,7 +242,9 @@ class BaseContrastive(ScoringContrastive):
         self._remember_gaps(datasets[0].summary, basis, taken.cumulants[0].covariance)
         if labels is None and len(datasets) > 1:
             _hint_at_groups(datasets, taken.rows)
-        rescaling = self._rescaling(basis, [part.summary for part in datasets], taken.cumulants)
+        summaries = [part.summary for part in datasets]
+        self.background_deviations_ = background_deviations(summaries[1:])
+        rescaling = self._rescaling(basis, summaries, taken.cumulants)
         return self._problem(basis, *taken, rescaling=rescaling)
 
     def _learn_scales(self, summaries: Sequence[ColumnSummary]) -> list[np.ndarray] | None:
@@ -345,6 +353,7 @@ class BaseContrastive(ScoringContrastive):
         if scales is not None:
             found = [divided_summary(*pair) for pair in zip(found, scales, strict=True)]
         self._remember_gaps(found[0], summed.basis, summed.cumulants[0].covariance)
+        self.background_deviations_ = background_deviations(found[1:])
         rescaling = self._rescaling(summed.basis, found, summed.cumulants)
         return self._problem(*summed, [None] * len(parts), rescaling=rescaling)
 

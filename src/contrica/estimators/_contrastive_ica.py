@@ -155,6 +155,9 @@ class ContrastiveICA(BaseContrastive):
     robust_ratio_ : ndarray of shape (n_components,) or None
         The ratio that patterns are ranked by where rows come in groups: without the two groups in which
         the source is strongest (one of fewer than seven groups, none of fewer than four).
+    background_deviations_ : ndarray of shape (n_features,) or None
+        How much every variable varies in the background, ``√(σ² + ρ)`` with ρ = tr(Σ_y)/m. Loadings over
+        it say which variables lead a pattern (`summary`, `contrica.inference.top_features`).
     foreground_weights_ : ndarray of shape (n_components,)
         ν, the fourth cumulants of the salient sources.
     background_components_ : ndarray of shape (n_background_, n_features)

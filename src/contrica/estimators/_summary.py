@@ -11,7 +11,7 @@ from contrica.estimators._transformer import ranking_ratio
 from contrica.solvers.group_design import GroupShares
 from contrica.solvers.permutation_null import LEVEL, ContrastScree
 
-__all__ = ["carried_by", "summary_lines", "tested_by_groups"]
+__all__ = ["carried_by", "leading_variables", "summary_lines", "tested_by_groups"]
 
 # Variables that lead a pattern, as many as are named.
 N_NAMED = 3
@@ -113,10 +113,36 @@ def _pattern(model: Any, number: int) -> str:
     return f"pattern {number + 1}: {', '.join(told)}{beyond}"
 
 
+def leading_variables(model: Any, number: int, by: str = "background") -> np.ndarray:
+    """Numbers of the variables, those that lead a pattern first.
+
+    Parameters
+    ----------
+    model : estimator of contrica
+        Fitted.
+    number : int
+        Of the pattern.
+    by : {"background", "loading"}
+        By the size of the loading over how much the variable varies in the background
+        (``background_deviations_``), or by the size of the loading. Without a background the latter.
+
+    Returns
+    -------
+    ndarray of int, shape (n_features,)
+    """
+    sizes = np.abs(model.components_[number])
+    deviations = getattr(
+        model, "background_deviations_", None
+    )  # which earlier versions did not save
+    if by == "background" and deviations is not None:
+        sizes = sizes / deviations
+    return np.argsort(-sizes, kind="stable")
+
+
 def _leading(model: Any, number: int) -> str:
     loadings = model.components_[number]
     names = getattr(model, "feature_names_in_", None)
-    order = np.argsort(-np.abs(loadings), kind="stable")[:N_NAMED]
+    order = leading_variables(model, number)[:N_NAMED]
     parts = [f"{f'x{j}' if names is None else names[j]} {loadings[j]:+.2f}" for j in order]
     return " ".join([*(f"{part}," for part in parts[:-1]), parts[-1]])
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from contrica.errors import ParameterError
 from contrica.estimators._background import Background
+from contrica.estimators._summary import leading_variables
 from contrica.inference._data import check_model, check_pattern, feature_names
 from contrica.inference._stability import Stability
 from contrica.rows.dataset import Dataset
 from contrica.rows.groups import as_groups
 from contrica.rows.products import rows_times
-from contrica.validation import check_count
+from contrica.validation import check_choice, check_count
 
 __all__ = ["Explanation", "Feature", "ScoreMoments", "explain", "scores_of", "top_features"]
 
@@ -47,9 +48,14 @@ class Feature(NamedTuple):
 
 
 def top_features(
-    model: Any, pattern: int, n: int = 10, stability: Stability | None = None
+    model: Any,
+    pattern: int,
+    n: int = 10,
+    stability: Stability | None = None,
+    *,
+    by: str = "background",
 ) -> tuple[Feature, ...]:
-    """Variables of largest loading, in size, in a pattern.
+    """Variables that lead a pattern: of largest loading, in size, for how much they vary anyway.
 
     Intervals are pointwise, and of variables that were selected for their loading: the largest ones
     are likely to be a little smaller.
@@ -63,13 +69,16 @@ def top_features(
     n : int, default=10
     stability : Stability, optional
         From `stability`, for intervals.
+    by : {"background", "loading"}, default="background"
+        What orders them: the loading over the variable's standard deviation in the background, so that
+        what is new comes before what varies most in any case; or the loading itself.
 
     Returns
     -------
     tuple of Feature
-        By decreasing size of the loading.
     """
     check_count("n", n)
+    check_choice("by", by, ("background", "loading"))
     model._check_fitted()
     number = check_pattern(model, pattern)
     names, loadings = feature_names(model), model.components_[number]
@@ -84,7 +93,7 @@ def top_features(
                 parameter="stability",
             )
         bounds = stability.intervals[number]
-    order = np.argsort(-np.abs(loadings), kind="stable")[:n]
+    order = leading_variables(model, number, by)[:n]
     return tuple(Feature(names[j], float(loadings[j]), *map(float, bounds[j])) for j in order)
 
 

@@ -9,7 +9,14 @@ import numpy as np
 from contrica.errors import DelicateDataWarning, unmarked, warn
 from contrica.rows.summary import ColumnSummary
 
-__all__ = ["SCALES", "deviations_of", "divided_summary", "scales_of", "warn_of_units"]
+__all__ = [
+    "SCALES",
+    "background_deviations",
+    "deviations_of",
+    "divided_summary",
+    "scales_of",
+    "warn_of_units",
+]
 
 # What ``scale=`` can be.
 SCALES = ("none", "pooled", "each")
@@ -45,6 +52,30 @@ def scales_of(scale: str, summaries: Sequence[ColumnSummary]) -> list[np.ndarray
     if scale == "each":
         return [deviations_of([part]) for part in summaries]
     return [deviations_of(summaries)] * len(summaries)
+
+
+def background_deviations(summaries: Sequence[ColumnSummary]) -> np.ndarray | None:
+    """How much every variable varies in the background, and at least as much as its sampling error.
+
+    ``√(σ² + ρ)`` with ``ρ = tr(Σ_y) / m``, as in the contrast ratio: a variable that m rows of background
+    happen not to show does not lead every pattern.
+
+    Parameters
+    ----------
+    summaries : sequence of ColumnSummary
+        Of the backgrounds.
+
+    Returns
+    -------
+    ndarray of shape (p,) or None
+        ``None`` without a background, or where it does not vary.
+    """
+    if not summaries:
+        return None
+    n_rows = sum(part.n_rows for part in summaries)
+    variances = np.sum([part.energy for part in summaries], axis=0) / n_rows
+    found = np.sqrt(variances + variances.sum() / n_rows)
+    return found if found.all() else None
 
 
 def deviations_of(summaries: Sequence[ColumnSummary]) -> np.ndarray:
