@@ -40,6 +40,7 @@ ONLY_FIT = {
     ("--deflation", "magic"): "--deflation magic is not known",
     ("--projection", "magic"): "--projection magic is not known",
     ("--device", "magic"): "--device magic",
+    ("--missing", "magic"): "--missing magic is not known",
     ("--groups", "one.txt"): "--background-groups is missing",
     ("--background-groups", "one.txt"): "--groups is missing",
 }
