@@ -85,7 +85,7 @@ def scores_of(model: Any, data: Data) -> Iterator[np.ndarray]:
             raise DataError(
                 "not-finite",
                 f"row {start + int(bad.argmax()) + 1} has no scores: it contains NaN or infinity",
-                remedy="Leave such rows out, or fit with --missing impute.",
+                remedy="Leave such rows out, or fit with `missing=impute`.",
             )
         yield block
         start += len(block)

@@ -145,10 +145,10 @@ def pairwise_moments(
     Examples
     --------
     >>> import numpy as np
-    >>> X = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 0.0]])
+    >>> X = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 0.0], [np.nan, 4.0], [3.0, 6.0]])
     >>> pairwise_moments(X, np.nanmean(X, axis=0)).cumulants("X").covariance.round(3)
-    array([[ 2.667, -2.   ],
-           [-2.   ,  1.   ]])
+    array([[ 2.   , -1.333],
+           [-1.333,  5.   ]])
     """
     found: PairwiseMoments = accumulate(
         X, partial(PairwiseMoments, origin, n_groups), expanded_rows(origin.size, X)
