@@ -294,7 +294,7 @@ def test_choices_near_a_tie_are_told_whichever_way_they_went(gain, left, told, m
 
 def test_a_dimension_in_question_is_near_a_tie(few, monkeypatch):
     found = ContrastScree(np.arange(6.0)[::-1], 2, 1, 3)
-    monkeypatch.setattr(subspace_solver, "choose_dimension", lambda *rows, rng: found)
+    monkeypatch.setattr(subspace_solver, "choose_dimension", lambda *rows, **options: found)
     model = fit(few, 2, solver="subspace")
     assert model.near_ties_ == ("1 to 3 directions stand out; 2 were counted",)
 
