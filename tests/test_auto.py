@@ -308,7 +308,7 @@ def test_a_dimension_in_question_is_near_a_tie(few, monkeypatch):
     found = ContrastScree(
         np.arange(6.0)[::-1], 2, 1, 3, p_values=p_values, n_assignments=1000, unit="rows"
     )
-    monkeypatch.setattr(subspace_solver, "count_directions", lambda design, rng: found)
+    monkeypatch.setattr(subspace_solver, "count_directions", lambda design, **options: found)
     model = fit(few, 2, solver="subspace")
     assert model.near_ties_ == (
         "1 to 3 directions stand out; 2 were counted (p = 0.04, 0.07 is near the level 0.05)",

@@ -41,6 +41,7 @@ def test_plain_ica_separates_the_mice_as_in_the_paper(mouse):
 
 
 @pytest.mark.filterwarnings("ignore::contrica.PatternWarning")
+@pytest.mark.filterwarnings("ignore::contrica.errors.GroupWarning")  # rows of a mouse are alike
 def test_cica_of_the_mice_does_not_hang_on_the_seed(mouse):
     X, Y, labels = mouse
     scores = []

@@ -51,6 +51,7 @@ def test_repeats_in_order_are_asked_about_and_shuffled_ones_are_not():
     rows = repeats(20, 15)
     (text,) = asked(rows)
     assert "lag-1 autocorrelation 0.8" in text or "lag-1 autocorrelation 0.9" in text
+    assert "belong together, as repeats of one animal or stretches of time do?" in text
     order = np.random.default_rng(1).permutation(len(rows))
     assert not asked(rows[order])
     names = np.array([f"{300 + i // 15}_{i % 15 + 1}" for i in range(len(rows))])

@@ -61,8 +61,9 @@ def _ask(got: str) -> None:
     warn(
         GroupWarning(
             "repeated-rows",
-            f"{got}: do blocks of rows belong together, as repeats of one animal or stretches of time do",
-            remedy="If so, they count as one observation each: pass them as `groups`.",
+            got,
+            remedy="Do blocks of them belong together, as repeats of one animal or stretches of time do? "
+            "If so, each block counts as one observation: pass them as `groups`.",
             parameter="groups",
         )
     )
