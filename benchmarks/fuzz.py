@@ -9,6 +9,7 @@ ended otherwise, with the seed and the number that draw it again, and counts; th
 """
 
 import argparse
+import gc
 import os
 import random
 import signal
@@ -116,6 +117,9 @@ def forked(arguments, log):
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # the command is over
+        gc.collect()  # as at the end of any process: what was interrupted on its way is closed
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code or 0)
@@ -149,6 +153,7 @@ def one_kill(draw, folder, number, known, longest):
     out, log = folder / "out", folder / "log"
     (out / "mine.txt").write_text("kept")
     before = contents(out)
+    earlier = {file.name for file in folder.iterdir() if "contrica-" in file.name}
     components = draw.choice([1, 2])
     how = draw.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
     child = forked(command(folder, out, components), log)
@@ -164,9 +169,9 @@ def one_kill(draw, folder, number, known, longest):
     before.pop("mine.txt")
     if "Traceback" in log.read_text():
         return f"{told}: {log.read_text().partition('Traceback')[2][-1000:]}"
-    left = [file.name for file in folder.iterdir() if "contrica-" in file.name]
-    if left and how != signal.SIGKILL:
-        return f"{told}: {left} was left"
+    left = {file.name for file in folder.iterdir() if "contrica-" in file.name}
+    if how != signal.SIGKILL and left - earlier:
+        return f"{told}: {left - earlier} was left"
     if found == before:
         return "old"
     return (

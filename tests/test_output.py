@@ -1,9 +1,11 @@
 """Files and folders that are complete or not there."""
 
+import contextlib
 import errno
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -171,3 +173,34 @@ def test_what_another_process_is_writing_stays(tmp_path):
             two.write_text("2")
         one.write_text("1")
     assert file.read_text() == "1"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are other there")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_old_folder_is_removed_waits_for_that(number, tmp_path, monkeypatch):
+    class Ended(Exception):
+        pass
+
+    def end(*_):
+        raise Ended
+
+    out, remove = tmp_path / "out", shutil.rmtree
+
+    def interrupted(path, **options):
+        os.kill(os.getpid(), number)
+        remove(path, **options)
+
+    before = signal.signal(number, end)
+    try:
+        for name in ("a", "b"):
+            monkeypatch.setattr(shutil, "rmtree", remove if name == "a" else interrupted)
+            with (
+                contextlib.suppress(Ended),
+                output_folder(out, overwrite=True, ours=("a", "b")) as folder,
+            ):
+                (folder / name).write_text(name)
+        assert signal.getsignal(number) is end
+    finally:
+        signal.signal(number, before)
+    assert [file.name for file in out.iterdir()] == ["b"]
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]

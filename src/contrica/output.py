@@ -13,12 +13,15 @@ import errno
 import glob
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from contrica.errors import FoundFileError, unmarked
 
@@ -56,15 +59,20 @@ def output_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
         raise _exists(path, "file")
     nearest = _nearest_folder(path)
     _remove_leftovers(nearest, path.name)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}{NEW}", suffix=path.suffix, dir=nearest)
+    name: str | None = None
     try:
+        with _uninterrupted():
+            handle, name = tempfile.mkstemp(
+                prefix=f".{path.name}{NEW}", suffix=path.suffix, dir=nearest
+            )
         with _in_use(handle):
             yield Path(name)
             os.chmod(name, 0o644)
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(name, path)
     finally:
-        Path(name).unlink(missing_ok=True)
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -102,8 +110,10 @@ def output_folder(
     if path.exists() and not overwrite:
         raise _exists(path, "folder")
     _remove_leftovers(nearest, place.name)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}{NEW}", dir=nearest))
+    temporary: Path | None = None
     try:
+        with _uninterrupted():
+            temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}{NEW}", dir=nearest))
         with _in_use(temporary):
             yield temporary
             if place.exists():
@@ -113,7 +123,9 @@ def output_folder(
                 place.parent.mkdir(parents=True, exist_ok=True)
                 os.rename(temporary, place)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary is not None:
+            with _uninterrupted():
+                shutil.rmtree(temporary, ignore_errors=True)
 
 
 # --- one folder in place of another ---
@@ -141,7 +153,8 @@ def _replace_folder(new: Path, place: Path, ours: tuple[str, ...]) -> None:
     # what others have written since
     for file in _foreign(old, {each.name for each in place.iterdir()}, ours):
         os.rename(file, place / file.name)
-    shutil.rmtree(old, ignore_errors=True)
+    with _uninterrupted():
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _foreign(folder: Path, written: set[str], ours: tuple[str, ...]) -> list[Path]:
@@ -215,6 +228,26 @@ def _replace_files(new: Path, place: Path, written: set[str], ours: tuple[str, .
 
 
 # --- what a killed process leaves ---
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put signals off that raise an exception, until the end of a block that takes a moment."""
+    waiting: list[tuple[int, Any]] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        handlers = {number: signal.getsignal(number) for number in numbers}
+        handlers = {number: own for number, own in handlers.items() if callable(own)}
+    try:
+        for number in handlers:
+            signal.signal(number, lambda *signalled: waiting.append(signalled))
+        yield
+    finally:
+        for number, own in handlers.items():
+            signal.signal(number, own)
+    for number, frame in waiting[:1]:
+        handlers[number](number, frame)
 
 
 @contextmanager
