@@ -232,10 +232,10 @@ def test_the_summary_of_a_joint_fit(joint):
     )
     weakest = np.abs(joint.pattern_t_values_).min()
     assert lines[1].startswith(f"evidence: every weight is at least {weakest:.1f} standard errors")
-    leading = np.argmax(np.abs(joint.components_[0]))
+    leading = np.argmax(np.abs(joint.effects_[0]))
     assert lines[2].startswith(
         f"pattern 1: k(b) = {joint.contrast_ratio_[0]:.4g}, weight {joint.foreground_weights_[0]:.4g}, "
-        f"t = {joint.pattern_t_values_[0]:.1f}, led by x{leading} +"
+        f"t = {joint.pattern_t_values_[0]:.1f}, led by x{leading} {joint.effects_[0, leading]:+.2g} sd, "
     )
     assert lines[7] == f"solver: joint ({joint.reason_})"
     assert "5 foreground patterns are significant in a joint fit" in joint.reason_

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from contrica import Background, ContrastiveICA, ContrastivePCA, ProportionalContrastiveICA
 from contrica.datasets import make_synthetic
-from contrica.errors import DataError, GroupsError, ParameterError, muted
+from contrica.errors import DataError, GroupsError, ParameterError, collected
 from contrica.inference import (
     check,
     diagnose,
@@ -48,7 +48,7 @@ def pair():
 @pytest.fixture(scope="module")
 def model(pair):
     X, Y = pair
-    with muted():
+    with collected():
         return ContrastiveICA(2, random_state=0).fit(X, background=Y)
 
 
@@ -87,7 +87,7 @@ def test_p_values_of_a_joint_fit_hold_their_level():
     p_values = []
     for seed in range(40):
         rows = np.random.default_rng(seed).laplace(size=(600, 4))
-        with muted():
+        with collected():
             model = ContrastiveICA(
                 1, solver="joint", n_background=4, n_foreground=1, random_state=0
             )
@@ -238,7 +238,7 @@ def test_ratio_intervals_are_scaled_about_their_median():
 
 def test_a_proportional_fit_is_judged_too(pair):
     X, Y = pair
-    with muted():
+    with collected():
         model = ProportionalContrastiveICA(
             2, n_background=3, n_foreground=2, n_pcs=5, random_state=0
         )
@@ -265,7 +265,7 @@ def test_streams_cannot_be_resampled(pair, model):
 
 def test_top_features_are_the_largest_loadings_with_names_and_intervals(pair):
     X, Y = (pd.DataFrame(part, columns=[f"gene{i}" for i in range(20)]) for part in pair)
-    with muted():
+    with collected():
         model = ContrastiveICA(1, random_state=0).fit(X, background=Y)
     found = top_features(model, 0, n=2)
     assert {each.name for each in found} == {"gene0", "gene1"}
@@ -307,7 +307,7 @@ def test_scores_are_of_sources_whatever_is_projected_on(pair):
         "n_pcs": 5,
         "random_state": 0,
     }
-    with muted():
+    with collected():
         by_pattern = ContrastiveICA(2, **options).fit(X, background=Y)
         by_filter = ContrastiveICA(2, projection="filter", **options).fit(X, background=Y)
     expected = by_filter.transform(X)[:, 0].var()
@@ -382,7 +382,7 @@ def test_diagnose_says_that_nothing_was_found_and_what_is_swapped():
 def test_rows_and_groups_that_make_a_pattern_are_named():
     X, Y = planted(seed=1)
     X[3, 5:8] += 60
-    with muted():
+    with collected():
         model = ContrastiveICA(2, solver="subspace", n_foreground=2, random_state=0)
         model.fit(X, background=Y)
     groups = np.repeat(["a", "b", "c", "d"], 100)

@@ -449,6 +449,9 @@ class BaseContrastive(ScoringContrastive):
         # a filter has a positive product with its pattern, whatever the pattern's sign
         gains = np.einsum("kp,kp->k", self.filters_, self.components_)
         self.filters_ *= np.where(gains < 0, -1.0, 1.0)[:, None]
+        self.source_deviations_ = np.sqrt(
+            np.einsum("pk,pq,qk->k", filters, problem.fore.covariance, filters, optimize=True)
+        )
         self.ranked_by_ = found.ranked_by
         self.contrast_ratio_, self.source_ratio_ = self._ratios(
             problem, vectors, filters, found.ratio[keep]

@@ -156,8 +156,13 @@ class ContrastiveICA(BaseContrastive):
         The ratio that patterns are ranked by where rows come in groups: without the two groups in which
         the source is strongest (one of fewer than seven groups, none of fewer than four).
     background_deviations_ : ndarray of shape (n_features,) or None
-        How much every variable varies in the background, ``√(σ² + ρ)`` with ρ = tr(Σ_y)/m. Loadings over
-        it say which variables lead a pattern (`summary`, `contrica.inference.top_features`).
+        How much every variable varies in the background, ``√(σ² + ρ)`` with ρ = tr(Σ_y)/m.
+    source_deviations_ : ndarray of shape (n_components,)
+        Standard deviation of each source in the foreground.
+    effects_ : ndarray of shape (n_components, n_features) or None
+        How many standard deviations of the background a variable moves when a source moves by one of its
+        own: components_ · source_deviations_ / background_deviations_. What leads a pattern (`summary`,
+        `contrica.inference.top_features`). ``None`` without a background.
     foreground_weights_ : ndarray of shape (n_components,)
         ν, the fourth cumulants of the salient sources.
     background_components_ : ndarray of shape (n_background_, n_features)

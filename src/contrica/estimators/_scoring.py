@@ -47,6 +47,21 @@ class ScoringContrastive(ContrastTransformer):
         self._check_fitted()
         return self.components_ if self.scale_ is None else self.components_ * self.scale_
 
+    @property
+    def effects_(self) -> np.ndarray | None:
+        """How far each variable moves with a source, in standard deviations of the background.
+
+        ``b_v σ_s / √(σ²_v + ρ)`` for one standard deviation σ_s of the source in the foreground; ``None``
+        without a background.
+        """
+        self._check_fitted()
+        # earlier versions saved neither
+        spread = vars(self).get("background_deviations_")
+        sources = vars(self).get("source_deviations_")
+        if spread is None or sources is None:
+            return None
+        return np.asarray(self.components_ * sources[:, None] / spread)
+
     def _check_scored(self, rows: Any) -> None:
         in_memory = isinstance(rows, np.ndarray) or rows.is_in_memory
         scale, others = self.scale_, self.background_spreads_

@@ -123,28 +123,29 @@ def leading_variables(model: Any, number: int, by: str = "background") -> np.nda
     number : int
         Of the pattern.
     by : {"background", "loading"}
-        By the size of the loading over how much the variable varies in the background
-        (``background_deviations_``), or by the size of the loading. Without a background the latter.
+        By the size of ``effects_``, the loading over how much the variable varies in the background, or
+        by the size of the loading. Without a background the latter.
 
     Returns
     -------
     ndarray of int, shape (n_features,)
     """
-    sizes = np.abs(model.components_[number])
-    deviations = getattr(
-        model, "background_deviations_", None
-    )  # which earlier versions did not save
-    if by == "background" and deviations is not None:
-        sizes = sizes / deviations
-    return np.argsort(-sizes, kind="stable")
+    effects = getattr(model, "effects_", None) if by == "background" else None
+    sizes = model.components_ if effects is None else effects
+    return np.argsort(-np.abs(sizes[number]), kind="stable")
 
 
 def _leading(model: Any, number: int) -> str:
-    loadings = model.components_[number]
+    """Variables, and how far they move in standard deviations of the background, or their loadings."""
     names = getattr(model, "feature_names_in_", None)
+    effects = model.effects_
+    unit = "" if effects is None else " sd"
+    values = (model.components_ if effects is None else effects)[number]
+    shown = "+.2f" if effects is None else "+.2g"
     order = leading_variables(model, number)[:N_NAMED]
-    parts = [f"{f'x{j}' if names is None else names[j]} {loadings[j]:+.2f}" for j in order]
-    return " ".join([*(f"{part}," for part in parts[:-1]), parts[-1]])
+    return ", ".join(
+        f"{f'x{j}' if names is None else names[j]} {values[j]:{shown}}{unit}" for j in order
+    )
 
 
 def tested_by_groups(model: Any) -> list[str]:

@@ -70,8 +70,9 @@ def top_features(
     stability : Stability, optional
         From `stability`, for intervals.
     by : {"background", "loading"}, default="background"
-        What orders them: the loading over the variable's standard deviation in the background, so that
-        what is new comes before what varies most in any case; or the loading itself.
+        What orders them: ``effects_`` of the model, which is the loading over the variable's standard
+        deviation in the background, so that what is new comes before what varies most in any case; or the
+        loading itself.
 
     Returns
     -------
