@@ -364,3 +364,12 @@ def test_the_shell_takes_groups_from_files(tmp_path):
     )
     assert result.exit_code == 2
     assert "--background-groups is missing" in words(result)
+
+
+def test_a_number_of_patterns_that_is_given_is_summed_up_with_few_p_values(rng):
+    X, Y = rng.laplace(size=(2, 600, 6))
+    groups = np.repeat(np.arange(20), 30)
+    model = ContrastiveICA(solver="subspace", n_foreground=4, random_state=0)
+    model.fit(X, background=Y, groups=groups, background_groups=groups + 20)
+    assert model.scree_.p_values.size < 4
+    assert f"p = {model.scree_.p_values[0]:.2g} for the first" in model.summary()

@@ -560,3 +560,15 @@ def test_rows_with_gaps_are_scored_in_the_units_of_the_fit(scale, rng):
     found = model.transform(rows)
     assert_allclose(found[1::2], whole[1::2], rtol=1e-10)
     assert np.corrcoef(found[::2, 0], whole[::2, 0])[0, 1] > 0.9
+
+
+def test_means_of_rows_with_gaps_do_not_come_back_where_each_dataset_has_its_own(rng):
+    X, Y = rng.laplace(size=(600, 4)) + 100, rng.laplace(size=(600, 4))
+    X[rng.random(X.shape) < 0.05] = np.nan
+    ratios = []
+    for missing in ("impute", "pairwise"):
+        model = ContrastiveICA(
+            1, scale="each", missing=missing, solver="subspace", n_foreground=2, random_state=0
+        )
+        ratios.append(model.fit(X, background=Y).source_ratio_[0])
+    assert_allclose(ratios[1], ratios[0], rtol=0.2)  # two estimates of one covariance

@@ -238,7 +238,10 @@ class BaseContrastive(ScoringContrastive):
         # what is certain to be a contrast subspace asks for no fourth cumulants of the background
         asked = self._fills_gaps and storage == "auto" and self.cumulant == "plugin"
         if asked or self.missing == "pairwise":
-            taken = from_observed(datasets, basis, taken, self.missing, workplace.budget)
+            taken = from_observed(
+                *(datasets, basis, taken, self.missing, workplace.budget),
+                own_means=workplace.own_means,
+            )
         self._remember_gaps(datasets[0].summary, basis, taken.cumulants[0].covariance)
         if labels is None and len(datasets) > 1:
             _hint_at_groups(datasets, taken.rows)

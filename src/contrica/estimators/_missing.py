@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from contrica.errors import ParameterError, unmarked
+from contrica.moments.estimates import centred_cumulants
 from contrica.moments.fourth import MAX_PACKED_FEATURES
 from contrica.moments.pairwise import pairwise_bytes, pairwise_moments
 from contrica.moments.working import Working
@@ -125,7 +126,13 @@ def describe_gaps(counts: np.ndarray, names: np.ndarray | None, missing: str) ->
 
 
 def from_observed(
-    datasets: Sequence[Dataset], basis: np.ndarray | None, taken: Working, missing: str, budget: int
+    datasets: Sequence[Dataset],
+    basis: np.ndarray | None,
+    taken: Working,
+    missing: str,
+    budget: int,
+    *,
+    own_means: bool = False,
 ) -> Working:
     """Cumulants from observed values, of datasets with gaps, in place of those of filled rows.
 
@@ -142,6 +149,8 @@ def from_observed(
     missing : {"impute", "pairwise"}
     budget : int
         Bytes.
+    own_means : bool
+        Whether every dataset is about its own mean (`contrica.moments.working.Workplace`).
 
     Returns
     -------
@@ -163,6 +172,7 @@ def from_observed(
             return taken
         own = found.cumulants(part.name)
         own = own if basis is None else own.projected(basis)
+        own = centred_cumulants(own) if own_means else own
         filled = taken.cumulants[i]
         cumulants[i] = (
             replace(own, mean=filled.mean, covariance=filled.covariance) if imputes else own

@@ -79,11 +79,9 @@ def _evidence(model: Any) -> Iterator[str]:
     scree, choice = model.scree_, model.rank_choice_
     if isinstance(scree, ContrastScree) and scree.n_assignments:
         what = "whole groups" if scree.unit == "groups" else "rows, as if independent,"
-        weakest = ""
-        if scree.chosen > 1:
-            weakest = (
-                f", at most {scree.p_values[scree.chosen - 1]:.2g} for the others that stand out"
-            )
+        weakest, n_clear = "", int(np.sum(scree.p_values <= LEVEL))
+        if n_clear > 1:
+            weakest = f", at most {scree.p_values[n_clear - 1]:.2g} for the others that stand out"
         yield (
             f"p = {scree.p_values[0]:.2g} for the first{weakest}, if both datasets had one distribution "
             f"({what} assigned {scree.n_assignments} times; p cannot be below "

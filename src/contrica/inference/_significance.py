@@ -65,7 +65,7 @@ class Significance:
             f"{self.level:g} ({what} permuted, {how}; p cannot be below {self.smallest_p:.2g}). {told}. "
             "The test asks whether both datasets are one distribution: a background pattern of another "
             "strength denies that as well as a new pattern does. p belongs to a direction of the "
-            "contrast subspace, and bounds that of the pattern found in it."
+            "contrast subspace; that of a pattern, which is rotated inside it, is no smaller."
         )
 
 
@@ -94,9 +94,10 @@ def significance(
     This is the null by which solver "subspace" counts its patterns: with ``random_state=None`` the
     permutations are those of the fit, and no fewer, so that the number of p-values at most .05 is
     ``n_foreground_``. The k-th p belongs to the k-th direction of the contrast subspace; patterns are
-    rotated inside it, and p bounds that of the k-th pattern. With solver "joint" the same statistic is
-    tested in the same way; of a single pattern the t-values speak (``pattern_t_values_``), which also
-    tell a new pattern from a background pattern of another strength.
+    rotated inside it and have no larger ratio, so that their own p would be no smaller: the p of the
+    first says that something is new, and not that the first pattern is. With solver "joint" the same
+    statistic is tested in the same way; of a single pattern the t-values speak (``pattern_t_values_``),
+    which also tell a new pattern from a background pattern of another strength.
 
     Parameters
     ----------
