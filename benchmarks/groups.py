@@ -19,9 +19,9 @@ from contrica.datasets import load_kang, load_mouse_protein
 
 DESIGNS = {"4/4": (4, 4), "8/8": (8, 8), "18/9": (18, 9)}
 P = 8
-# Variance of the pattern's source, in the groups that have it, over that of a variable within groups. With
-# 6 of 18 groups against 9, all 6 stay in the foreground in C(21, 12) / C(27, 18) = 6.3 % of assignments,
-# none of which differs from the observed one in kind: no effect is found at .05 in more than 80 %.
+# Variance of the pattern's source, in the groups that have it, over that of a variable within groups.
+# With 6 of 18 groups against 9, all 6 stay in the foreground in C(21, 12) / C(27, 18) = 6.3 % of the
+# assignments, none of which differs from the observed one in kind: no effect is found in more than 80 %.
 EFFECTS = (16.0, 64.0)
 DONORS = ("101", "107", "1015", "1016")
 # Standard deviations of the groups' means, and of the entries of their mixing matrices.

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
 from contrica.cli.console import out, print_line
-from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA, ranking_ratio
+from contrica.estimators import (
+    ContrastiveICA,
+    ProportionalContrastiveICA,
+    evidence_lines,
+    leading_in_words,
+    ranking_ratio,
+)
 from contrica.solvers.selection import RankChoice
 
 __all__ = ["print_fit", "rank_selection"]
@@ -34,7 +39,8 @@ def print_fit(
     lines = [*notes, _sizes(model), *model.gap_lines()]
     if isinstance(model, ContrastiveICA):
         lines.append(f"solver: {model.solver_} ({model.reason_})")
-        lines += model.group_lines()
+        groups = model.group_lines()
+        lines += groups or [f"evidence: {told}" for told in evidence_lines(model)]
         lines += rank_selection(model.rank_choice_, model.near_ties_)
     for line in lines:
         print_line(line)
@@ -63,11 +69,11 @@ def _patterns(model: Any, names: Sequence[str]) -> Table:
     symbol, ratios = ranking_ratio(model)
     for heading in ("pattern", f"contrast ratio {symbol}", "weight ν"):
         table.add_column(heading, justify="right")
-    table.add_column("leading variables")
-    rows = zip(model.components_, ratios, model.foreground_weights_, strict=True)
-    for i, (pattern, ratio, weight) in enumerate(rows, start=1):
-        top = np.argsort(-np.abs(pattern), kind="stable")[:5]
-        leading = ", ".join(f"{names[j]} {pattern[j]:+.2f}" for j in top)
+    unit = "" if model.effects_ is None else ", in sd of the background"
+    table.add_column(f"leading variables{unit}")
+    rows = zip(ratios, model.foreground_weights_, strict=True)
+    for i, (ratio, weight) in enumerate(rows, start=1):
+        leading = leading_in_words(model, i - 1, 5, names)
         beyond = "" if i <= model.n_foreground_ else " *"
         table.add_row(f"{i}{beyond}", f"{ratio:.4g}", f"{weight:.4g}", escape(leading))
     if len(model.components_) > model.n_foreground_:

@@ -12,6 +12,7 @@ from contrica.estimators._probabilistic_pca import (
 )
 from contrica.estimators._proportional import ProportionalContrastiveICA
 from contrica.estimators._rank_report import report_ranks
+from contrica.estimators._summary import evidence_lines, leading_in_words
 from contrica.estimators._transformer import ranking_ratio
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "ProbabilisticPath",
     "ProportionalContrastiveICA",
     "contrastive_pca_path",
+    "evidence_lines",
+    "leading_in_words",
     "probabilistic_pca_path",
     "ranking_ratio",
     "report_ranks",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,14 @@ from contrica.estimators._transformer import ranking_ratio
 from contrica.solvers.group_design import GroupShares
 from contrica.solvers.permutation_null import LEVEL, ContrastScree
 
-__all__ = ["carried_by", "leading_variables", "summary_lines", "tested_by_groups"]
+__all__ = [
+    "carried_by",
+    "evidence_lines",
+    "leading_in_words",
+    "leading_variables",
+    "summary_lines",
+    "tested_by_groups",
+]
 
 # Variables that lead a pattern, as many as are named.
 N_NAMED = 3
@@ -30,7 +37,7 @@ def summary_lines(model: Any) -> Iterator[str]:
     str
     """
     yield f"found: {_found(model)}"
-    yield from (f"evidence: {told}" for told in _evidence(model))
+    yield from (f"evidence: {told}" for told in evidence_lines(model))
     yield from (_pattern(model, i) for i in range(len(model.components_)))
     yield f"solver: {model.solver_} ({model.reason_})"
     sizes = f"{_counted(model.n_foreground_, 'foreground pattern')}, in {model.n_pcs_} dimensions"
@@ -75,7 +82,18 @@ def _found(model: Any) -> str:
     return told if kept >= count else f"{told}; the first {kept} are kept"
 
 
-def _evidence(model: Any) -> Iterator[str]:
+def evidence_lines(model: Any) -> Iterator[str]:
+    """On what evidence patterns stand out, in words.
+
+    Parameters
+    ----------
+    model : ContrastiveICA
+        Fitted.
+
+    Yields
+    ------
+    str
+    """
     scree, choice = model.scree_, model.rank_choice_
     if isinstance(scree, ContrastScree) and scree.n_assignments:
         what = "whole groups" if scree.unit == "groups" else "rows, as if independent,"
@@ -106,7 +124,7 @@ def _pattern(model: Any, number: int) -> str:
     told.append(f"weight {model.foreground_weights_[number]:.4g}")
     told += [] if np.isnan(t_value) else [f"t = {t_value:.1f}"]
     told += carried_by(model, number)
-    told.append(f"led by {_leading(model, number)}")
+    told.append(f"led by {leading_in_words(model, number)}")
     beyond = " (does not stand out)" if number >= model.n_foreground_ else ""
     return f"pattern {number + 1}: {', '.join(told)}{beyond}"
 
@@ -133,16 +151,34 @@ def leading_variables(model: Any, number: int, by: str = "background") -> np.nda
     return np.argsort(-np.abs(sizes[number]), kind="stable")
 
 
-def _leading(model: Any, number: int) -> str:
-    """Variables, and how far they move in standard deviations of the background, or their loadings."""
-    names = getattr(model, "feature_names_in_", None)
+def leading_in_words(
+    model: Any, number: int, count: int = N_NAMED, names: Sequence[str] | None = None
+) -> str:
+    """Variables that lead a pattern, and how far they move in standard deviations of the background.
+
+    Parameters
+    ----------
+    model : estimator of contrica
+        Fitted.
+    number : int
+        Of the pattern.
+    count : int
+        How many.
+    names : sequence of str, optional
+        Of the variables; by default those of the fit.
+
+    Returns
+    -------
+    str
+        Without a background their loadings.
+    """
+    known = getattr(model, "feature_names_in_", None) if names is None else names
     effects = model.effects_
-    unit = "" if effects is None else " sd"
+    unit, shown = ("", "+.2f") if effects is None else (" sd", "+.2g")
     values = (model.components_ if effects is None else effects)[number]
-    shown = "+.2f" if effects is None else "+.2g"
-    order = leading_variables(model, number)[:N_NAMED]
     return ", ".join(
-        f"{f'x{j}' if names is None else names[j]} {values[j]:{shown}}{unit}" for j in order
+        f"{f'x{j}' if known is None else known[j]} {values[j]:{shown}}{unit}"
+        for j in leading_variables(model, number)[:count]
     )
 
 

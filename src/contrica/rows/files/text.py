@@ -28,8 +28,9 @@ ARROW_BYTES = 2**20
 N_PEEKED = 100
 # What people and programs write for a number that is missing, in small letters.
 GAPS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-", "--", ".", "?")
-# A number that is not written as one: with a decimal comma, with spaces, in hexadecimal digits.
-NUMBER_LIKE = re.compile(r"[+-]?(\d[\d.,_' ]*(e[+-]?\d+)?|0x[\da-f]+)j?", re.I)
+# A number that is not written as one: with a decimal comma, with spaces, in hexadecimal digits. 309_1 is
+# a name, such as that of an animal's first replicate.
+NUMBER_LIKE = re.compile(r"[+-]?(\d[\d.,' ]*(e[+-]?\d+)?|\d{1,3}(_\d{3})+|0x[\da-f]+)j?", re.I)
 
 
 class _Layout(NamedTuple):
@@ -304,14 +305,16 @@ def _not_a_number(layout: _Layout, line: int, column: int, cell: str) -> FileErr
     heading = layout.first[place] if known else ""
     name = f" ({heading!r})" if heading else ""
     content = repr(_shortened(cell)) if cell.strip() else "an empty cell"
-    is_delimiter = layout.width == 1 or ";" in cell
+    remedy = "Fix it; or, if the column is no variable, take it out, or give its name as `groups`."
+    if _is_gap(cell):
+        remedy = "Fix it, or fill or drop missing values first; fit does, with `missing=impute`."
+    if layout.width == 1 or ";" in cell:
+        remedy = "Is it the delimiter? csv files need commas, tsv files tabs."
     return FileError(
         "not-numbers",
         f"{unmarked(layout.path)}: row {line}, column {column + 1}{unmarked(_shortened(name))} holds "
         f"{unmarked(content)}, not a number",
-        remedy="Is it the delimiter? csv files need commas, tsv files tabs."
-        if is_delimiter
-        else "Fix it, or fill or drop missing values first; fit does, with `missing=impute`.",
+        remedy=remedy,
     )
 
 
