@@ -300,7 +300,7 @@ def test_npz_keys(tmp_path):
 def test_names_of_replicates_name_rows(tmp_path):
     """Numbers with an underscore were taken for numbers that are badly written."""
     names = [f"{animal}_{i}" for animal in (309, 3422) for i in range(1, 16)]
-    lines = ["MouseID,a,b", *(f"{name},{i},{i % 7}" for i, name in enumerate(names))]
+    lines = ["MouseID,a,b", *(f"{name},{1.5 * i},{i % 7}" for i, name in enumerate(names))]
     (tmp_path / "mice.csv").write_text("\n".join(lines))
     table = read_table(tmp_path / "mice.csv")
     assert list(table.rows) == names
