@@ -11,7 +11,7 @@ TORCH ?= torch==2.13.0
 SENSITIVE := $(addprefix tests/test_,joint.py sums.py selection.py subspace.py auto.py blocks.py documents.py)
 QUICK := tests/house $(addprefix tests/test_,joint.py ranks.py significance.py passes.py cumulants.py operators.py \
 	symmetric.py eigen.py metrics.py negentropy.py contrast.py)
-WAYS := Nehalem-1 Sandybridge-2 Haswell-1 Haswell-2
+WAYS := Nehalem-1 Sandybridge-2 Haswell-1
 
 .PHONY: demo test quick slow lint types unit kernels torch test-oldest bench clean
 
