@@ -413,3 +413,92 @@ def test_covariates_are_tested_between_groups_and_never_between_rows():
     assert told
     with raises(DataError, "covariate-length", "covariates"):
         diagnose(model, X, background=Y, covariates={"age": age[1:]})
+
+
+# --- variables in other units, gaps and forgotten groups ---
+
+UNITS = np.array([1.0, 1000.0, 1.0, 1.0, 1.0, 1000.0])
+
+
+def stretched(seed=0, n=400):
+    """The first of six variables varies three times as much in the foreground."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.laplace(size=(n, 6)), rng.laplace(size=(n, 6))
+    X[:, 0] *= 3
+    return X, Y
+
+
+@pytest.mark.parametrize("scale", ["pooled", "each"])
+@pytest.mark.parametrize("projection", ["pattern", "filter"])
+def test_units_of_variables_change_nothing_where_variables_are_divided(scale, projection):
+    X, Y = stretched()
+    Y[:, :3] += Y[:, [3]]  # correlations, which are all that scale="each" leaves to contrast
+    found = []
+    for units in (np.ones(6), UNITS):
+        model = ContrastiveICA(
+            1, n_foreground=1, scale=scale, projection=projection, random_state=0
+        )
+        model.fit(X * units, background=Y * units)
+        data = {"X": X * units, "background": Y * units}
+        again = stability(model, **data, n_resamples=4, random_state=0)
+        halves = split_reliability(model, **data, n_splits=2, random_state=0)
+        told = explain(model, 0, **data)
+        assert_allclose(told.ratio + told.shift**2, model.source_ratio_[0], rtol=1e-6)
+        found.append((again.similarity, again.ratio_intervals, halves.ratios, told.foreground))
+        low, high = again.ratio_intervals[0]
+        assert low / 2 < model.source_ratio_[0] < 2 * high
+    for own, other in zip(*found, strict=True):
+        assert_allclose(own, other, rtol=1e-4, atol=1e-4)
+
+
+def test_a_background_that_is_divided_by_its_own_deviations_is_scored_so():
+    X, Y = stretched()
+    X[:, 2] += 2 * X[:, 1]
+    model = ContrastiveICA(1, n_foreground=1, scale="each", random_state=0)
+    model.fit(5 * X + 7, background=Y)
+    told = explain(model, 0, 5 * X + 7, background=Y)
+    assert_allclose(told.ratio, model.source_ratio_[0], rtol=1e-6)
+    assert_allclose([told.shift, told.foreground.mean, told.background.mean], 0, atol=1e-9)
+    assert "swapped" not in diagnose(model, 5 * X + 7, background=Y).codes
+
+
+@pytest.mark.parametrize("call", [significance, stability, split_reliability])
+def test_groups_that_the_fit_had_cannot_be_forgotten(call):
+    X, groups = in_groups(4, 0, 0)
+    Y, back_groups = in_groups(4, 4, 1)
+    model = ContrastiveICA(1, n_foreground=1, random_state=0)
+    model.fit(X, background=Y, groups=groups, background_groups=back_groups)
+    with raises(GroupsError, "groups-forgotten", "groups"):
+        call(model, X, background=Y)
+
+
+def test_scores_of_rows_with_gaps_vary_as_in_the_fit():
+    X, Y = stretched(n=1000)
+    Y[np.random.default_rng(1).random(Y.shape) < 0.4] = np.nan
+    X[5], Y[7] = np.nan, np.nan  # without any value
+    model = ContrastiveICA(1, n_foreground=1, missing="impute", random_state=0)
+    model.fit(X, background=Y)
+    groups = np.arange(1000) % 4
+    told = explain(model, 0, X, background=Y, groups=groups)
+    # the fit also has the two rows without a value
+    assert_allclose(told.ratio + told.shift**2, model.source_ratio_[0], rtol=0.01)
+    assert_allclose(sum(told.group_share.values()), 1)
+    batch = np.where(groups == 0, "a", "b")
+    found = diagnose(model, X, background=Y, groups=groups, covariates={"batch": batch})
+    assert not {"swapped", "not-new"} & set(found.codes)
+
+
+def test_rows_without_a_covariate_are_left_out_of_it():
+    X, Y = planted()
+    with collected():
+        model = ContrastiveICA(1, random_state=0).fit(X, background=Y)
+    dose = model.transform(X)[:, 0].copy()
+    dose[:7] = np.nan
+    kinds = np.array([None if np.isnan(each) else str(each > 0) for each in dose], dtype=object)
+    nothing = np.full(len(X), np.nan)
+    covariates = {"dose": dose, "kind": kinds, "nothing": nothing}
+    groups = np.arange(len(X)) // 2 // 10
+    for labels in (None, groups):
+        found = diagnose(model, X, background=Y, covariates=covariates, groups=labels)
+        told = [each.words for each in found.findings if each.code == "covariate"]
+        assert ["dose (7 rows" in words or "kind (7 rows" in words for words in told] == [True] * 2

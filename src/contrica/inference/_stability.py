@@ -191,7 +191,7 @@ class _Compared(NamedTuple):
     def of(cls, model: Any, study: Study) -> _Compared:
         n = study.fore.shape[0]
         some = np.linspace(0, n - 1, min(n, COMPARED_ROWS)).astype(int)
-        return cls(model.components_, _scores(study.fore[some], model.filters_), some)
+        return cls(model.components_, _scores(study.fore[some], model._source_filters()), some)
 
 
 class _Task(NamedTuple):
@@ -208,7 +208,7 @@ class _Task(NamedTuple):
         except (ContricaError, ValueError, np.linalg.LinAlgError) as error:
             logger.info("a resample could not be fitted: %s", error)
             return found._replace(similarity=np.full(count, np.nan))
-        others = _scores(study.fore[some], model.filters_)
+        others = _scores(study.fore[some], model._source_filters())
         pairs = _matched(others, scores)
         for i, (j, similarity) in enumerate(pairs):
             if j < 0:
@@ -216,7 +216,7 @@ class _Task(NamedTuple):
             sign = np.sign(model.components_[j] @ patterns[i]) or 1.0
             found.similarity[i] = similarity
             found.patterns[i] = sign * model.components_[j]
-            found.ratios[i] = _ratio_of_others(study, part, model.filters_[j])
+            found.ratios[i] = _ratio_of_others(study, part, model, j)
         return found
 
 
@@ -239,19 +239,19 @@ def _matched(others: np.ndarray, own: np.ndarray) -> list[tuple[int, float]]:
     return found
 
 
-def _ratio_of_others(study: Study, part: Part, direction: np.ndarray) -> float:
-    """k(f) of the rows that were not drawn."""
+def _ratio_of_others(study: Study, part: Part, model: Any, number: int) -> float:
+    """k(f) of the rows that were not drawn, in the refit's own scale."""
     fore, back = (
         np.setdiff1d(np.arange(rows.shape[0]), own)
         for rows, own in ((study.fore, part.fore), (study.back, part.back))
     )
     if min(fore.size, back.size) < 2:
         return float("nan")
-    above, below = (
-        np.asarray(study.fore[fore] @ direction),
-        np.asarray(study.back[back] @ direction),
-    )
-    return float(np.mean((above - below.mean()) ** 2) / max(below.var(), np.finfo(float).tiny))
+    above = np.asarray(study.fore[fore] @ model._source_filters()[number])
+    below = np.asarray(study.back[back] @ model._source_filters(0)[number])
+    # datasets that are each divided by their own deviations are each about their own mean
+    centre = below.mean() if model.background_spreads_ is None else above.mean()
+    return float(np.mean((above - centre) ** 2) / max(below.var(), np.finfo(float).tiny))
 
 
 def _run(
