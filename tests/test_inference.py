@@ -20,6 +20,7 @@ from contrica.inference import (
     stability,
     top_features,
 )
+from contrica.inference._data import Study
 from contrica.inference._stability import _matched, _ratio_intervals
 from tests.said import raises
 
@@ -122,6 +123,43 @@ def test_groups_change_places_within_strata():
         significance(model, X, background=Y, strata=[np.zeros(3)] * 2, **labels)
 
 
+def test_halves_of_paired_groups_stay_within_strata():
+    X, groups = in_groups(8, 0, 0)
+    Y, back_groups = in_groups(8, 0, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(X, background=Y, **labels)
+    plates = np.repeat(list("aabbaabb"), 20)
+    other = np.where(groups < "g4", plates, np.repeat(list("aabbbbaa"), 20))
+    found = significance(model, X, background=Y, strata=(plates, other), **labels)
+    assert (found.n_permutations, found.is_complete) == (2**4 - 1, True)
+    for given in (labels, {}):
+        with collected():
+            model.fit(X, background=Y, **given)
+        with raises(GroupsError, "strata-apart", "strata"):
+            significance(model, X, background=Y, strata=(plates, np.full(160, "c")), **given)
+
+
+@pytest.mark.parametrize(("asked", "made", "every"), [(255, 255, True), (254, 254, False)])
+def test_all_assignments_are_told_from_as_many_random_ones(asked, made, every):
+    X, groups = in_groups(8, 0, 0)
+    Y, back_groups = in_groups(8, 0, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(X, background=Y, **labels)
+    found = significance(model, X, background=Y, n_permutations=asked, **labels)
+    assert (found.n_permutations, found.is_complete) == (made, every)
+
+
+def test_strata_of_few_rows_are_permuted_row_by_row():
+    """Many rows are permuted in batches; of a stratum of few rows these would all be one dataset's."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(2100, 3)), rng.laplace(size=(2100, 3))
+    X[:, 0] *= 2
+    model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(X, background=Y)
+    strata = [np.arange(2100) // 2] * 2
+    found = significance(model, X, background=Y, strata=strata, n_permutations=19)
+    assert (found.n_permutations, found.p_values[0]) == (19, 1 / 20)
+
+
 def test_what_is_not_a_fitted_contrastive_ica_is_refused(pair, model):
     X, Y = pair
     with raises(ParameterError, "unknown-model", "model"):
@@ -194,6 +232,62 @@ def test_few_groups_are_left_out_in_turn_and_have_no_intervals():
     assert found.left_out_similarity.shape == (12, 1)
     assert found.matters_most == ("g0",)
     assert "no intervals" in str(found)
+
+
+def test_groups_without_which_nothing_can_be_fitted_are_named(monkeypatch):
+    X, groups = in_groups(6, 0, 0)
+    Y, back_groups = in_groups(6, 6, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
+    fit = Study.fit
+
+    def without_g3_it_fails(study, part, seed):
+        if not np.isin(np.flatnonzero(groups == "g3"), part.fore).all():
+            raise np.linalg.LinAlgError
+        return fit(study, part, seed)
+
+    monkeypatch.setattr(Study, "fit", without_g3_it_fails)
+    found = stability(model, X, background=Y, random_state=0, **labels)
+    assert (found.not_left_out, found.n_failed) == (("g3",), 1)
+    assert found.matters_most[0] != "g3"
+    assert np.isfinite(found.index).all()
+    assert "Without g3 nothing could be fitted" in str(found)
+    assert "Fewer than 10 groups" in str(found)
+
+
+def test_where_nothing_can_be_fitted_again_that_is_an_error(pair, model, monkeypatch):
+    X, groups = in_groups(2, 0, 0)
+    Y, back_groups = in_groups(2, 2, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    grouped = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
+    with raises(GroupsError, "none-left-out", "groups"):
+        stability(grouped, X, background=Y, random_state=0, **labels)
+
+    def fails(study, part, seed):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(Study, "fit", fails)
+    with raises(DataError, "no-resample", "X"):
+        stability(model, pair[0], background=pair[1], n_resamples=2)
+
+
+def test_resamples_that_fail_are_told_apart_from_few_groups(monkeypatch):
+    X, groups = in_groups(10, 0, 0)
+    Y, back_groups = in_groups(10, 10, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
+    fit = Study.fit
+
+    def of_drawn_groups_it_fails(study, part, seed):
+        if len(np.unique(part.fore)) < 180:
+            raise np.linalg.LinAlgError
+        return fit(study, part, seed)
+
+    monkeypatch.setattr(Study, "fit", of_drawn_groups_it_fails)
+    found = stability(model, X, background=Y, n_resamples=3, random_state=0, **labels)
+    assert (found.intervals, found.n_failed) == (None, 3)
+    assert "3 resamples could not be fitted" in str(found)
+    assert "Fewer than" not in str(found)
 
 
 def test_paired_groups_are_drawn_with_both_halves():
