@@ -596,3 +596,67 @@ def test_rows_without_a_covariate_are_left_out_of_it():
         found = diagnose(model, X, background=Y, covariates=covariates, groups=labels)
         told = [each.words for each in found.findings if each.code == "covariate"]
         assert ["dose (7 rows" in words or "kind (7 rows" in words for words in told] == [True] * 2
+
+
+def test_gaps_are_filled_in_every_refit_and_told_before_a_fit():
+    X, Y = stretched()
+    gaps = np.random.default_rng(2)
+    for part in (X, Y):
+        part[gaps.random(part.shape) < 0.1] = np.nan
+    model = ContrastiveICA(1, n_foreground=1, missing="impute", random_state=0)
+    model.fit(X, background=Y)
+    found = stability(model, X, background=Y, n_resamples=4, random_state=0)
+    assert (found.n_failed, found.n_found[0]) == (0, 4)
+    assert_allclose(np.log(found.ratio_intervals[0] / model.source_ratio_[0]), 0, atol=0.5)
+    halves = split_reliability(model, X, background=Y, n_splits=2, random_state=0)
+    assert halves.agreement.min() > 0.9
+    told = check(X, background=Y)
+    assert told.codes == ("missing-values",)
+    counts = [np.isnan(part).sum() for part in (X, Y)]
+    assert f"{counts[0]} in the foreground and {counts[1]} in the background" in str(told)
+    assert 'missing="impute"' in str(told)
+    with raises(DataError, "not-finite", "X"):
+        stability(model.set_params(missing="error"), X, background=Y)
+
+
+def test_counts_and_identifiers_with_gaps_are_known_as_such():
+    rng = np.random.default_rng(0)
+    X, Y = (rng.poisson(3.0, (300, 4)).astype(float) for _ in range(2))
+    X, Y = np.c_[X, np.arange(300)], np.c_[Y, np.arange(300, 600)]
+    X[::7, :] = np.nan
+    Y[::5, 4] = np.nan
+    assert set(check(X, background=Y).codes) == {
+        "looks-like-an-id",
+        "raw-counts",
+        "missing-values",
+    }
+
+
+@pytest.mark.parametrize("way", ["partial_fit", "iterator"])
+def test_gaps_of_rows_that_are_read_once_are_refused_by_name(way):
+    X, Y = stretched()
+    Y[3, 1] = np.nan
+    model = ContrastiveICA(1, missing="impute")
+    with raises(DataError, "not-finite", "background") as caught:
+        if way == "partial_fit":
+            model.partial_fit(X, background=Y)
+        else:
+            model.fit(iter([X]), background=iter([Y]))
+    assert caught.value.needed == "rows that are read once cannot be filled"
+
+
+@pytest.mark.parametrize("p", [6, 40])
+@pytest.mark.parametrize("factor", [10.0, 50.0, 1e4])
+def test_a_check_and_a_fit_agree_on_units(p, factor):
+    rng = np.random.default_rng(0)
+    X, Y = (rng.standard_normal((500, p)) for _ in range(2))
+    X[:, 1] *= factor
+    Y[:, 1] *= factor
+    found = check(X, background=Y)
+    with collected() as warned:
+        ContrastiveICA(1, n_foreground=1, solver="subspace", random_state=0).fit(X, background=Y)
+    words = [each.got for each in warned if each.code == "units"]
+    told = [each for each in found.findings if each.code == "unequal-units"]
+    assert [each.words for each in told] == words
+    assert len(told) == (factor > 30)
+    assert all('scale="pooled"' in each.advice for each in told)

@@ -15,7 +15,7 @@ from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
 from contrica.rows.device import to_numpy
 from contrica.rows.groups import Groups
-from contrica.rows.products import rows_times
+from contrica.rows.products import in_memory, rows_times
 from contrica.rows.protocol import Rows, block_rows, iterate_blocks
 from contrica.rows.sparse import SparseRows
 from contrica.solvers.permutation_null import ContrastScree
@@ -220,6 +220,13 @@ class Study:
         Fitted.
     X, background, groups, background_groups : object
         As of ``fit``; one background.
+
+    Attributes
+    ----------
+    fore, back : ndarray or scipy.sparse matrix
+        Rows as they are: every refit fills gaps by itself.
+    filled : tuple of ndarray or scipy.sparse matrix
+        Both with gaps filled from all rows, to be scored.
     """
 
     def __init__(
@@ -231,8 +238,14 @@ class Study:
         datasets = [Dataset(_in_memory(X, "X"), "X")]
         datasets.append(Dataset(_in_memory(background, "background"), "background"))
         check_same_variables(datasets)
-        read_datasets(datasets)
-        self.fore, self.back = (_plain(part.rows) for part in datasets)
+        read_datasets(datasets, fill=model._fills_gaps, remedy=model._gap_remedy)
+        self.fore, self.back = (
+            _plain(part.rows if part.unfilled is None else part.unfilled) for part in datasets
+        )
+        self.filled = tuple(
+            own if part.unfilled is None else in_memory(part.rows)
+            for part, own in zip(datasets, (self.fore, self.back), strict=True)
+        )
         self.groups = _groups(datasets, labels)
         self.refitted = _refitted(model)
 

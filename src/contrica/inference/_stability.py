@@ -208,7 +208,7 @@ class _Compared(NamedTuple):
     def of(cls, model: Any, study: Study) -> _Compared:
         n = study.fore.shape[0]
         some = np.linspace(0, n - 1, min(n, COMPARED_ROWS)).astype(int)
-        return cls(model.components_, _scores(study.fore[some], model._source_filters()), some)
+        return cls(model.components_, _scores(study.filled[0][some], model._source_filters()), some)
 
 
 class _Task(NamedTuple):
@@ -225,7 +225,7 @@ class _Task(NamedTuple):
         except (ContricaError, ValueError, np.linalg.LinAlgError) as error:
             logger.info("a resample could not be fitted: %s", error)
             return found._replace(similarity=np.full(count, np.nan))
-        others = _scores(study.fore[some], model._source_filters())
+        others = _scores(study.filled[0][some], model._source_filters())
         pairs = _matched(others, scores)
         for i, (j, similarity) in enumerate(pairs):
             if j < 0:
@@ -264,8 +264,8 @@ def _ratio_of_others(study: Study, part: Part, model: Any, number: int) -> float
     )
     if min(fore.size, back.size) < 2:
         return float("nan")
-    above = np.asarray(study.fore[fore] @ model._source_filters()[number])
-    below = np.asarray(study.back[back] @ model._source_filters(0)[number])
+    above = np.asarray(study.filled[0][fore] @ model._source_filters()[number])
+    below = np.asarray(study.filled[1][back] @ model._source_filters(0)[number])
     # datasets that are each divided by their own deviations are each about their own mean
     centre = below.mean() if model.background_spreads_ is None else above.mean()
     return float(np.mean((above - centre) ** 2) / max(below.var(), np.finfo(float).tiny))
