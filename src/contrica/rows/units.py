@@ -133,13 +133,13 @@ class UnequalUnits(NamedTuple):
     largest : int
     smallest : int or None
         ``None`` where the median variable stands for all.
-    most, least : float
+    spread, other_spread : float
     """
 
     largest: int
     smallest: int | None
-    most: float
-    least: float
+    spread: float
+    other_spread: float
 
     def words(self, names: np.ndarray | None) -> str:
         """What differs, with names of the variables.
@@ -158,8 +158,8 @@ class UnequalUnits(NamedTuple):
 
         other = "the median variable" if self.smallest is None else name(self.smallest)
         return (
-            f"spreads of variables differ {self.most / self.least:.0f}-fold: {name(self.largest)} has a "
-            f"standard deviation of {self.most:.3g} where {other} has {self.least:.3g}, and outweighs "
+            f"spreads of variables differ {self.spread / self.other_spread:.0f}-fold: {name(self.largest)} has a "
+            f"standard deviation of {self.spread:.3g} where {other} has {self.other_spread:.3g}, and outweighs "
             "others"
         )
 
