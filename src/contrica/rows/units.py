@@ -157,9 +157,10 @@ class UnequalUnits(NamedTuple):
             return f"x{number}" if names is None else unmarked(names[number])
 
         other = "the median variable" if self.smallest is None else name(self.smallest)
+        spread, other_spread = self.spread, self.other_spread
         return (
-            f"spreads of variables differ {self.spread / self.other_spread:.0f}-fold: {name(self.largest)} has a "
-            f"standard deviation of {self.spread:.3g} where {other} has {self.other_spread:.3g}, and outweighs "
+            f"spreads of variables differ {spread / other_spread:.0f}-fold: {name(self.largest)} has a "
+            f"standard deviation of {spread:.3g} where {other} has {other_spread:.3g}, and outweighs "
             "others"
         )
 
