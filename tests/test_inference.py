@@ -623,7 +623,8 @@ def test_rows_without_a_covariate_are_left_out_of_it():
         model = ContrastiveICA(1, random_state=0).fit(X, background=Y)
     dose = model.transform(X)[:, 0].copy()
     dose[:7] = np.nan
-    kinds = np.array([None if np.isnan(each) else str(each > 0) for each in dose], dtype=object)
+    dose[3] = np.inf
+    kinds = np.array([str(each > 0) if np.isfinite(each) else None for each in dose], dtype=object)
     nothing = np.full(len(X), np.nan)
     covariates = {"dose": dose, "kind": kinds, "nothing": nothing}
     groups = np.arange(len(X)) // 2 // 10

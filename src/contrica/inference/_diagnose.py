@@ -235,7 +235,7 @@ def _covariates(
                 parameter="covariates",
             )
         column = column[scores.rows]
-        known = np.flatnonzero(~np.array([is_missing(each) for each in column], dtype=bool))
+        known = np.flatnonzero([_has_value(each) for each in column])
         own = None if groups is None else _with_rows(groups.take(known))
         if known.size < 2 or (own is not None and len(own.names) < 2):
             continue
@@ -245,6 +245,10 @@ def _covariates(
             found = _association(each, design, own, rng)
             if found is not None:
                 yield _told(f"covariate {name}", i, found, own, left_out)
+
+
+def _has_value(value: Any) -> bool:
+    return not is_missing(value) and value not in (np.inf, -np.inf)
 
 
 def _with_rows(groups: Groups) -> Groups:
