@@ -1,5 +1,6 @@
 """Rows that come in groups: labels, permutation of whole groups, ranking and shares."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -152,6 +153,19 @@ def test_halves_of_a_paired_group_are_swapped_and_others_change_places():
     assert (masks[:, 3] != masks[:, 5]).all()
     assert (masks[:, 4] != masks[:, 6]).all()
     assert (masks.sum(axis=1) == 5).all()
+
+
+def test_a_pair_whose_halves_are_in_two_strata_stays_as_it_is():
+    X, groups = grouped(5, 0)  # g0 to g4
+    Y, back_groups = grouped(4, 1, first=3)  # g3 to g6: two pairs, (3, 5) and (4, 6)
+    whole = design_of(X, groups, Y, back_groups)
+    design = replace(whole, strata=np.array([0, 0, 0, 0, 1, 1, 1, 0, 0]))
+    every = design.assignments(999, np.random.default_rng(0))
+    assert len(every) == design.n_assignments == 2 * 10
+    for masks in (every, design.assignments(5, np.random.default_rng(0))):
+        assert masks[:, 3].all()
+        assert not masks[:, 5].any()
+    assert set(every[:, 4]) == {True, False}
 
 
 @given(st.integers(0, 1000))

@@ -20,6 +20,7 @@ from contrica.inference import (
     stability,
     top_features,
 )
+from contrica.inference._data import Study
 from contrica.inference._stability import _matched, _ratio_intervals
 from tests.said import raises
 
@@ -122,6 +123,43 @@ def test_groups_change_places_within_strata():
         significance(model, X, background=Y, strata=[np.zeros(3)] * 2, **labels)
 
 
+def test_halves_of_paired_groups_stay_within_strata():
+    X, groups = in_groups(8, 0, 0)
+    Y, back_groups = in_groups(8, 0, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(X, background=Y, **labels)
+    plates = np.repeat(list("aabbaabb"), 20)
+    other = np.where(groups < "g4", plates, np.repeat(list("aabbbbaa"), 20))
+    found = significance(model, X, background=Y, strata=(plates, other), **labels)
+    assert (found.n_permutations, found.is_complete) == (2**4 - 1, True)
+    for given in (labels, {}):
+        with collected():
+            model.fit(X, background=Y, **given)
+        with raises(GroupsError, "strata-apart", "strata"):
+            significance(model, X, background=Y, strata=(plates, np.full(160, "c")), **given)
+
+
+@pytest.mark.parametrize(("asked", "made", "every"), [(255, 255, True), (254, 254, False)])
+def test_all_assignments_are_told_from_as_many_random_ones(asked, made, every):
+    X, groups = in_groups(8, 0, 0)
+    Y, back_groups = in_groups(8, 0, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(X, background=Y, **labels)
+    found = significance(model, X, background=Y, n_permutations=asked, **labels)
+    assert (found.n_permutations, found.is_complete) == (made, every)
+
+
+def test_strata_of_few_rows_are_permuted_row_by_row():
+    """Many rows are permuted in batches; of a stratum of few rows these would all be one dataset's."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(2100, 3)), rng.laplace(size=(2100, 3))
+    X[:, 0] *= 2
+    model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(X, background=Y)
+    strata = [np.arange(2100) // 2] * 2
+    found = significance(model, X, background=Y, strata=strata, n_permutations=19)
+    assert (found.n_permutations, found.p_values[0]) == (19, 1 / 20)
+
+
 def test_what_is_not_a_fitted_contrastive_ica_is_refused(pair, model):
     X, Y = pair
     with raises(ParameterError, "unknown-model", "model"):
@@ -196,6 +234,62 @@ def test_few_groups_are_left_out_in_turn_and_have_no_intervals():
     assert "no intervals" in str(found)
 
 
+def test_groups_without_which_nothing_can_be_fitted_are_named(monkeypatch):
+    X, groups = in_groups(6, 0, 0)
+    Y, back_groups = in_groups(6, 6, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
+    fit = Study.fit
+
+    def without_g3_it_fails(study, part, seed):
+        if not np.isin(np.flatnonzero(groups == "g3"), part.fore).all():
+            raise np.linalg.LinAlgError
+        return fit(study, part, seed)
+
+    monkeypatch.setattr(Study, "fit", without_g3_it_fails)
+    found = stability(model, X, background=Y, random_state=0, **labels)
+    assert (found.not_left_out, found.n_failed) == (("g3",), 1)
+    assert found.matters_most[0] != "g3"
+    assert np.isfinite(found.index).all()
+    assert "Without g3 nothing could be fitted" in str(found)
+    assert "Fewer than 10 groups" in str(found)
+
+
+def test_where_nothing_can_be_fitted_again_that_is_an_error(pair, model, monkeypatch):
+    X, groups = in_groups(2, 0, 0)
+    Y, back_groups = in_groups(2, 2, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    grouped = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
+    with raises(GroupsError, "none-left-out", "groups"):
+        stability(grouped, X, background=Y, random_state=0, **labels)
+
+    def fails(study, part, seed):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(Study, "fit", fails)
+    with raises(DataError, "no-resample", "X"):
+        stability(model, pair[0], background=pair[1], n_resamples=2)
+
+
+def test_resamples_that_fail_are_told_apart_from_few_groups(monkeypatch):
+    X, groups = in_groups(10, 0, 0)
+    Y, back_groups = in_groups(10, 10, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
+    fit = Study.fit
+
+    def of_drawn_groups_it_fails(study, part, seed):
+        if len(np.unique(part.fore)) < 180:
+            raise np.linalg.LinAlgError
+        return fit(study, part, seed)
+
+    monkeypatch.setattr(Study, "fit", of_drawn_groups_it_fails)
+    found = stability(model, X, background=Y, n_resamples=3, random_state=0, **labels)
+    assert (found.intervals, found.n_failed) == (None, 3)
+    assert "3 resamples could not be fitted" in str(found)
+    assert "Fewer than" not in str(found)
+
+
 def test_paired_groups_are_drawn_with_both_halves():
     X, groups = in_groups(12, 0, 0)
     Y, back_groups = in_groups(12, 0, 1)
@@ -213,14 +307,48 @@ def test_paired_groups_are_drawn_with_both_halves():
 
 
 def test_stable_copies_of_a_background_pattern_are_named():
-    """Nothing is new: a background pattern comes back in every resample all the same."""
-    data = make_synthetic(4, n_samples=20000, random_state=0)
-    Y = data.background
+    """One source, of the background too and twice as strong in the foreground, among Gaussian noise."""
+    rng = np.random.default_rng(1)
+    axes = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    X, Y = (rng.standard_normal((3000, 4)) for _ in range(2))
+    X[:, 0], Y[:, 0] = 2 * rng.laplace(size=3000), rng.laplace(size=3000)
+    X, Y = X @ axes, Y @ axes
+    model = ContrastiveICA(1, solver="joint", n_background=1, n_foreground=1, random_state=0)
+    model.fit(X, background=Y)
+    found = stability(model, X, background=Y, n_resamples=4, random_state=0)
+    assert found.index[0] > 0.9
+    assert [words.partition(":")[0] for words in found.copies] == [
+        "pattern 1 is stable, but not new"
+    ]
+    assert "to background pattern 1" in str(found)
+    assert "copy-of-background" in diagnose(model, X, background=Y).codes
+
+
+def test_a_pattern_that_varies_no_more_is_not_called_new():
+    Y = make_synthetic(4, n_samples=20000, random_state=0).background
     model = ContrastiveICA(1, solver="joint", n_background=3, n_foreground=1, random_state=0)
     model.fit(Y[:10000], background=Y[10000:])
-    found = stability(model, Y[:10000], background=Y[10000:], n_resamples=3, random_state=0)
-    assert bool(found.copies) == (found.index[0] >= 0.8)
     assert "not-new" in diagnose(model, Y[:10000], background=Y[10000:]).codes
+
+
+@pytest.mark.slow
+def test_intervals_cover_what_was_planted():
+    """Of 90 %, pointwise, over 24 draws; neither far too narrow nor as wide as all loadings there are."""
+    truth = np.array([1.0, 1, 0, 0, 0, 0]) / np.sqrt(2)
+    inside, ratios, widths = [], [], []
+    for seed in range(24):
+        X, Y = planted(p=6, seed=seed, strength=1.5)
+        model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+        model.fit(X, background=Y)
+        found = stability(model, X, background=Y, n_resamples=40, random_state=seed)
+        low, high = found.intervals[0].T
+        inside.append((low <= truth) & (truth <= high))
+        widths.append(high - low)
+        low, high = found.ratio_intervals[0]
+        ratios.append(low <= 1 + 1.5**2 <= high)
+    assert 0.7 <= np.mean(inside) <= 1
+    assert np.mean(widths) < 0.4
+    assert 0.7 <= np.mean(ratios) <= 1
 
 
 def test_patterns_are_matched_one_to_one_also_where_a_fit_has_fewer(rng):
@@ -273,8 +401,9 @@ def test_top_features_are_the_largest_loadings_with_names_and_intervals(pair):
     assert found[0].sign == "+"
     repeated = stability(model, X, background=Y, n_resamples=3, random_state=0)
     first = top_features(model, 0, 1, repeated)[0]
-    assert first.low <= first.loading + 0.2
-    assert first.low <= first.high
+    own = repeated.intervals[0, int(first.name.removeprefix("gene"))]
+    assert_allclose((first.low, first.high), own)
+    assert 0.3 < first.low < first.high
     with raises(ParameterError, "no-such-pattern", "pattern"):
         top_features(model, 1)
     told = explain(model, 0, X, background=Y, n_features=2)
@@ -413,3 +542,157 @@ def test_covariates_are_tested_between_groups_and_never_between_rows():
     assert told
     with raises(DataError, "covariate-length", "covariates"):
         diagnose(model, X, background=Y, covariates={"age": age[1:]})
+
+
+# --- variables in other units, gaps and forgotten groups ---
+
+UNITS = np.array([1.0, 1000.0, 1.0, 1.0, 1.0, 1000.0])
+
+
+def stretched(seed=0, n=400):
+    """The first of six variables varies three times as much in the foreground."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.laplace(size=(n, 6)), rng.laplace(size=(n, 6))
+    X[:, 0] *= 3
+    return X, Y
+
+
+@pytest.mark.parametrize("scale", ["pooled", "each"])
+@pytest.mark.parametrize("projection", ["pattern", "filter"])
+def test_units_of_variables_change_nothing_where_variables_are_divided(scale, projection):
+    X, Y = stretched()
+    Y[:, :3] += Y[:, [3]]  # correlations, which are all that scale="each" leaves to contrast
+    found = []
+    for units in (np.ones(6), UNITS):
+        model = ContrastiveICA(
+            1, n_foreground=1, scale=scale, projection=projection, random_state=0
+        )
+        model.fit(X * units, background=Y * units)
+        data = {"X": X * units, "background": Y * units}
+        again = stability(model, **data, n_resamples=4, random_state=0)
+        halves = split_reliability(model, **data, n_splits=2, random_state=0)
+        told = explain(model, 0, **data)
+        assert_allclose(told.ratio + told.shift**2, model.source_ratio_[0], rtol=1e-6)
+        found.append((again.similarity, again.ratio_intervals, halves.ratios, told.foreground))
+        low, high = again.ratio_intervals[0]
+        assert low / 2 < model.source_ratio_[0] < 2 * high
+    for own, other in zip(*found, strict=True):
+        assert_allclose(own, other, rtol=1e-4, atol=1e-4)
+
+
+def test_a_background_that_is_divided_by_its_own_deviations_is_scored_so():
+    X, Y = stretched()
+    X[:, 2] += 2 * X[:, 1]
+    model = ContrastiveICA(1, n_foreground=1, scale="each", random_state=0)
+    model.fit(5 * X + 7, background=Y)
+    told = explain(model, 0, 5 * X + 7, background=Y)
+    assert_allclose(told.ratio, model.source_ratio_[0], rtol=1e-6)
+    assert_allclose([told.shift, told.foreground.mean, told.background.mean], 0, atol=1e-9)
+    assert "swapped" not in diagnose(model, 5 * X + 7, background=Y).codes
+
+
+@pytest.mark.parametrize("call", [significance, stability, split_reliability])
+def test_groups_that_the_fit_had_cannot_be_forgotten(call):
+    X, groups = in_groups(4, 0, 0)
+    Y, back_groups = in_groups(4, 4, 1)
+    model = ContrastiveICA(1, n_foreground=1, random_state=0)
+    model.fit(X, background=Y, groups=groups, background_groups=back_groups)
+    with raises(GroupsError, "groups-forgotten", "groups"):
+        call(model, X, background=Y)
+
+
+def test_scores_of_rows_with_gaps_vary_as_in_the_fit():
+    X, Y = stretched(n=1000)
+    Y[np.random.default_rng(1).random(Y.shape) < 0.4] = np.nan
+    X[5], Y[7] = np.nan, np.nan  # without any value
+    model = ContrastiveICA(1, n_foreground=1, missing="impute", random_state=0)
+    model.fit(X, background=Y)
+    groups = np.arange(1000) % 4
+    told = explain(model, 0, X, background=Y, groups=groups)
+    # the fit also has the two rows without a value
+    assert_allclose(told.ratio + told.shift**2, model.source_ratio_[0], rtol=0.01)
+    assert_allclose(sum(told.group_share.values()), 1)
+    batch = np.where(groups == 0, "a", "b")
+    found = diagnose(model, X, background=Y, groups=groups, covariates={"batch": batch})
+    assert not {"swapped", "not-new"} & set(found.codes)
+
+
+def test_rows_without_a_covariate_are_left_out_of_it():
+    X, Y = planted()
+    with collected():
+        model = ContrastiveICA(1, random_state=0).fit(X, background=Y)
+    dose = model.transform(X)[:, 0].copy()
+    dose[:7] = np.nan
+    dose[3] = np.inf
+    kinds = np.array([str(each > 0) if np.isfinite(each) else None for each in dose], dtype=object)
+    nothing = np.full(len(X), np.nan)
+    covariates = {"dose": dose, "kind": kinds, "nothing": nothing}
+    groups = np.arange(len(X)) // 2 // 10
+    for labels in (None, groups):
+        found = diagnose(model, X, background=Y, covariates=covariates, groups=labels)
+        told = [each.words for each in found.findings if each.code == "covariate"]
+        assert ["dose (7 rows" in words or "kind (7 rows" in words for words in told] == [True] * 2
+
+
+def test_gaps_are_filled_in_every_refit_and_told_before_a_fit():
+    X, Y = stretched()
+    gaps = np.random.default_rng(2)
+    for part in (X, Y):
+        part[gaps.random(part.shape) < 0.1] = np.nan
+    model = ContrastiveICA(1, n_foreground=1, missing="impute", random_state=0)
+    model.fit(X, background=Y)
+    found = stability(model, X, background=Y, n_resamples=4, random_state=0)
+    assert (found.n_failed, found.n_found[0]) == (0, 4)
+    assert_allclose(np.log(found.ratio_intervals[0] / model.source_ratio_[0]), 0, atol=0.5)
+    halves = split_reliability(model, X, background=Y, n_splits=2, random_state=0)
+    assert halves.agreement.min() > 0.9
+    told = check(X, background=Y)
+    assert told.codes == ("missing-values",)
+    counts = [np.isnan(part).sum() for part in (X, Y)]
+    assert f"{counts[0]} in the foreground and {counts[1]} in the background" in str(told)
+    assert 'missing="impute"' in str(told)
+    with raises(DataError, "not-finite", "X"):
+        stability(model.set_params(missing="error"), X, background=Y)
+
+
+def test_counts_and_identifiers_with_gaps_are_known_as_such():
+    rng = np.random.default_rng(0)
+    X, Y = (rng.poisson(3.0, (300, 4)).astype(float) for _ in range(2))
+    X, Y = np.c_[X, np.arange(300)], np.c_[Y, np.arange(300, 600)]
+    X[::7, :] = np.nan
+    Y[::5, 4] = np.nan
+    assert set(check(X, background=Y).codes) == {
+        "looks-like-an-id",
+        "raw-counts",
+        "missing-values",
+    }
+
+
+@pytest.mark.parametrize("way", ["partial_fit", "iterator"])
+def test_gaps_of_rows_that_are_read_once_are_refused_by_name(way):
+    X, Y = stretched()
+    Y[3, 1] = np.nan
+    model = ContrastiveICA(1, missing="impute")
+    with raises(DataError, "not-finite", "background") as caught:
+        if way == "partial_fit":
+            model.partial_fit(X, background=Y)
+        else:
+            model.fit(iter([X]), background=iter([Y]))
+    assert caught.value.needed == "rows that are read once cannot be filled"
+
+
+@pytest.mark.parametrize("p", [6, 40])
+@pytest.mark.parametrize("factor", [10.0, 50.0, 1e4])
+def test_a_check_and_a_fit_agree_on_units(p, factor):
+    rng = np.random.default_rng(0)
+    X, Y = (rng.standard_normal((500, p)) for _ in range(2))
+    X[:, 1] *= factor
+    Y[:, 1] *= factor
+    found = check(X, background=Y)
+    with collected() as warned:
+        ContrastiveICA(1, n_foreground=1, solver="subspace", random_state=0).fit(X, background=Y)
+    words = [each.got for each in warned if each.code == "units"]
+    told = [each for each in found.findings if each.code == "unequal-units"]
+    assert [each.words for each in told] == words
+    assert len(told) == (factor > 30)
+    assert all('scale="pooled"' in each.advice for each in told)

@@ -35,6 +35,7 @@ from contrica.estimators._sums import (
     check_summable,
     check_sums,
     from_sums,
+    gaps_refused,
     sums_of,
 )
 from contrica.estimators._transformer import ContrastTransformer, documented, unchanged_on_error
@@ -336,7 +337,8 @@ class BaseContrastive(ScoringContrastive):
         check_summable(workplace)
         check_scalable(self.scale, self.basis)
         given = {"X": X} | ({} if background is None else {"background": background})
-        parts = sums_of(given, workplace, partial(self._check_width, contrasted=len(given) > 1))
+        with gaps_refused(self._fills_gaps):
+            parts = sums_of(given, workplace, partial(self._check_width, contrasted=len(given) > 1))
         if "background" not in parts or parts["background"].n_samples == 0:
             parts = {"X": parts["X"]}
             self._warn_alone()
@@ -397,7 +399,7 @@ class BaseContrastive(ScoringContrastive):
         if not sums:
             sums = [DataSums(basis=self.basis, memory_limit=self.memory_limit) for _ in _SUMS]
         name = type(self).__name__
-        with self._at_work(), unchanged_on_error(self):
+        with self._at_work(), unchanged_on_error(self), gaps_refused(self._fills_gaps):
             check_summable(self._workplace)
             check_scalable(self.scale, self.basis)
             add_blocks(sums, (X, background), ("X", "background"), self._workplace, name)

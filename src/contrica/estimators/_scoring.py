@@ -35,6 +35,13 @@ class ScoringContrastive(ContrastTransformer):
     def _projector(self) -> np.ndarray:
         return self._axes if self.scale_ is None else self._axes / self.scale_
 
+    def _source_filters(self, background: int | None = None) -> np.ndarray:
+        """Filters of the sources in the variables' units, as rows; of a background, by its number."""
+        scale = self.scale_
+        if background is not None and self.background_spreads_ is not None:
+            scale = self.background_spreads_[background]
+        return self.filters_ if scale is None else self.filters_ / scale
+
     @property
     def mixing_(self) -> np.ndarray:
         """The patterns as columns, which scikit-learn's FastICA has under this name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "check_summable",
     "check_sums",
     "from_sums",
+    "gaps_refused",
     "sums_of",
 ]
 
@@ -60,6 +62,29 @@ def check_summable(workplace: Workplace) -> None:
             "Use `dtype=float64`, or fit rows that can be read again.",
             "dtype",
         )
+
+
+@contextmanager
+def gaps_refused(fills: bool) -> Iterator[None]:
+    """Say of gaps in what is read once that they cannot be filled, where the model is to fill gaps.
+
+    Parameters
+    ----------
+    fills : bool
+    """
+    try:
+        yield
+    except DataError as error:
+        if not fills or error.code != "not-finite":
+            raise
+        raise DataError(
+            error.code,
+            error.got,
+            "rows that are read once cannot be filled",
+            "Give rows that can be read again to `fit`, contrica.rows.Blocks of a list or of a function, "
+            "or fill the gaps first.",
+            error.parameter,
+        ) from error
 
 
 def sums_of(

@@ -10,16 +10,21 @@ import numpy as np
 
 from contrica.errors import DataError
 from contrica.estimators._background import Background, group_labels
+from contrica.estimators._missing import missing_counts
 from contrica.inference._findings import Finding, Report, joined, unusual
+from contrica.moments.projection import n_axes
 from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
 from contrica.rows.groups import Groups
 from contrica.rows.protocol import Rows
+from contrica.rows.summary import ColumnSummary
+from contrica.rows.units import unequal_units
 from contrica.solvers.selection import searchable
+from contrica.validation import describe_columns
 
 __all__ = ["check"]
 
-# Largest over smallest spread of the variables from which units differ; rows that are read closely.
-UNEQUAL_UNITS, CLOSE_ROWS = 100.0, 20000
+# Rows that are read closely.
+CLOSE_ROWS = 20000
 # Share of a fourth moment that few rows may have.
 FEW_ROWS_SHARE = 0.5
 # Dimensions that "auto" works in at most.
@@ -37,9 +42,9 @@ def check(
 ) -> Report:
     """Look at data before a fit, and say what speaks against it.
 
-    Sample sizes against dimensions, units, counts, columns that are numbers of rows or copies of one
-    another, rows and groups that dominate, datasets that are swapped, batches that are confounded with
-    the two datasets. Every finding says what to do. Nothing is fitted.
+    Sample sizes against dimensions, gaps, units, counts, columns that are numbers of rows or copies of
+    one another, rows and groups that dominate, datasets that are swapped, batches that are confounded
+    with the two datasets. Every finding says what to do. Nothing is fitted.
 
     Parameters
     ----------
@@ -74,17 +79,21 @@ def check(
     background = background.data if isinstance(background, Background) else background
     datasets = [Dataset(X, "X"), Dataset(background, "background")]
     check_same_variables(datasets)
-    read_datasets(datasets)
+    read_datasets(datasets, fill=True)
     if labels is not None:
         for part, (name, own) in zip(datasets, labels.of_each(1), strict=True):
             part.group(own, name)
     fore, back = (_some_rows(part) for part in datasets)
     given = datasets[0].names
     names = [f"x{i}" for i in range(fore.shape[1])] if given is None else list(map(str, given))
+    both = np.vstack([fore, back])
+    ids = [int(j) for j in np.flatnonzero(_is_whole(both)) if _is_id(both[:, j])]
     sizes = (len(datasets[0]), len(datasets[1]))
     findings = [
         *_sizes(*sizes, fore.shape[1]),
-        *_columns(fore, back, names),
+        *_gaps(datasets),
+        *_columns(both, ids, names),
+        *_units([part.summary for part in datasets], ids, names),
         *_rows(fore, back),
         *_swapped(fore, back),
         *_group_sizes([part.groups for part in datasets]),
@@ -95,7 +104,7 @@ def check(
 
 
 def _some_rows(part: Dataset) -> np.ndarray:
-    rows = part.rows
+    rows = part.rows if part.unfilled is None else part.unfilled
     if isinstance(rows, Rows):
         return np.asarray(next(iter(rows.blocks(min(len(rows), CLOSE_ROWS)))), dtype=float)
     return np.asarray(rows[:CLOSE_ROWS], dtype=float)
@@ -123,11 +132,43 @@ def _sizes(n: int, m: int, p: int) -> Iterator[Finding]:
         )
 
 
-def _columns(fore: np.ndarray, back: np.ndarray, names: Sequence[str]) -> Iterator[Finding]:
-    both = np.vstack([fore, back])
-    spread = both.std(axis=0)
-    whole = (both == np.round(both)).all(axis=0)
-    ids = [int(j) for j in np.flatnonzero(whole & (spread > 0)) if _is_id(both[:, j])]
+def _gaps(datasets: Sequence[Dataset]) -> Iterator[Finding]:
+    counts = missing_counts(datasets)
+    if counts.any():
+        yield Finding(
+            "missing-values",
+            "note",
+            f"values are missing, {counts[0].sum()} in the foreground and {counts[1].sum()} in the "
+            f"background, in {describe_columns(counts.sum(axis=0), datasets[0].names)}",
+            'Set missing="impute" to fill them by what both datasets have in common, or leave those rows '
+            "or variables out.",
+        )
+
+
+def _units(
+    summaries: Sequence[ColumnSummary], ids: Sequence[int], names: Sequence[str]
+) -> Iterator[Finding]:
+    """As a fit warns of them, of columns that are not identifiers."""
+    kept = np.setdiff1d(np.arange(len(names)), ids)
+    own = [ColumnSummary(part.n_rows, *(each[kept] for each in part[1:])) for part in summaries]
+    found = unequal_units(own, few=n_axes("auto", len(names)) is None) if kept.size else None
+    if found is not None:
+        yield Finding(
+            "unequal-units",
+            "careful",
+            found.words(np.array(names, dtype=object)[kept]),
+            'If they are in different units, set scale="pooled", which divides each by its standard '
+            "deviation.",
+        )
+
+
+def _is_whole(both: np.ndarray) -> np.ndarray:
+    """Which columns are of whole numbers, gaps aside."""
+    return np.asarray(((both == np.round(both)) | np.isnan(both)).all(axis=0))
+
+
+def _columns(both: np.ndarray, ids: Sequence[int], names: Sequence[str]) -> Iterator[Finding]:
+    spread = np.nanstd(both, axis=0)
     if ids:
         yield Finding(
             "looks-like-an-id",
@@ -136,12 +177,12 @@ def _columns(fore: np.ndarray, back: np.ndarray, names: Sequence[str]) -> Iterat
             "identifiers are",
             "Leave such columns out.",
         )
-    rest = whole & (spread > 0)
+    rest = _is_whole(both) & (spread > 0)
     rest[ids] = False
     if (
-        (both >= 0).all()
+        not (both < 0).any()
         and rest.sum() > 0.9 * max(np.sum(spread > 0) - len(ids), 1)
-        and both.max() > 2
+        and np.nanmax(both) > 2
     ):
         yield Finding(
             "raw-counts",
@@ -157,20 +198,10 @@ def _columns(fore: np.ndarray, back: np.ndarray, names: Sequence[str]) -> Iterat
             f"columns that are the same up to scale: {joined(copies)}",
             "Keep one of each.",
         )
-    spread[ids] = 0  # told of already
-    known = spread[spread > 0]
-    if known.size > 1 and known.max() / np.median(known) > UNEQUAL_UNITS:
-        largest = [names[j] for j in np.argsort(-spread)[:3]]
-        yield Finding(
-            "unequal-units",
-            "careful",
-            f"the spread of {joined(largest)} is up to {known.max() / np.median(known):.2g} times that "
-            "of the variable in the middle: principal components will be these",
-            "Bring variables to one unit, or standardise both datasets by the background's spread.",
-        )
 
 
 def _is_id(column: np.ndarray) -> bool:
+    column = column[~np.isnan(column)]
     return column.size > 20 and np.unique(column).size > 0.999 * column.size
 
 
@@ -178,7 +209,8 @@ def _duplicates(both: np.ndarray, spread: np.ndarray, names: Sequence[str]) -> l
     """Pairs of columns that are one column, up to shift and scale."""
     varying = np.flatnonzero(spread > 0)
     some = both[:: max(len(both) // 500, 1), :][:, varying]
-    some = some - some.mean(axis=0)
+    counts = np.maximum(np.sum(~np.isnan(some), axis=0), 1)
+    some = np.nan_to_num(some - np.nansum(some, axis=0) / counts)
     norms = np.linalg.norm(some, axis=0)
     kept = norms > 0
     unit, varying = some[:, kept] / norms[kept], varying[kept]
@@ -195,9 +227,9 @@ def _duplicates(both: np.ndarray, spread: np.ndarray, names: Sequence[str]) -> l
 
 def _rows(fore: np.ndarray, back: np.ndarray) -> Iterator[Finding]:
     for rows, name in ((fore, "foreground"), (back, "background")):
-        centred = rows - np.median(rows, axis=0)
-        spread = rows.std(axis=0)
-        powers = np.sum((centred / np.where(spread > 0, spread, 1)) ** 2, axis=1) ** 2
+        centred = rows - np.nanmedian(rows, axis=0)
+        spread = np.nanstd(rows, axis=0)
+        powers = np.nansum((centred / np.where(spread > 0, spread, 1)) ** 2, axis=1) ** 2
         few = unusual(powers, FEW_ROWS_SHARE)
         if len(rows) > 50 and few.size <= max(len(rows) // 200, 1):
             yield Finding(
@@ -210,7 +242,7 @@ def _rows(fore: np.ndarray, back: np.ndarray) -> Iterator[Finding]:
 
 
 def _swapped(fore: np.ndarray, back: np.ndarray) -> Iterator[Finding]:
-    above, below = fore.var(axis=0), back.var(axis=0)
+    above, below = np.nanvar(fore, axis=0), np.nanvar(back, axis=0)
     larger = np.mean(above < below)
     if below.sum() > 1.5 * above.sum() and larger > 0.9:
         yield Finding(

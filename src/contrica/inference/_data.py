@@ -8,19 +8,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from contrica.errors import DataError, ParameterError, collected
+from contrica.errors import DataError, GroupsError, ParameterError, collected
 from contrica.estimators._background import Background, GroupLabels, group_labels
 from contrica.estimators._base import BaseContrastive
 from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
+from contrica.rows.device import to_numpy
 from contrica.rows.groups import Groups
-from contrica.rows.protocol import Rows
+from contrica.rows.products import in_memory, rows_times
+from contrica.rows.protocol import Rows, block_rows, iterate_blocks
 from contrica.rows.sparse import SparseRows
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.problem import Problem
 from contrica.solvers.subspace_solver import MIN_DIMENSION, TO_SPARE
+from contrica.validation import check_same_features
 
-__all__ = ["Part", "Study", "check_model", "check_pattern", "feature_names", "read_problem"]
+__all__ = [
+    "Part",
+    "SourceScores",
+    "Study",
+    "check_model",
+    "check_pattern",
+    "feature_names",
+    "read_problem",
+    "source_scores",
+]
 
 
 def check_model(model: Any, background: Any) -> None:
@@ -108,11 +120,86 @@ def read_problem(
     """
     reader = clone(model)
     reader._check_parameters()
-    labels = group_labels(background, groups, background_groups)
+    labels = _labels_of(model, background, groups, background_groups)
     background = background.data if isinstance(background, Background) else background
     with reader._at_work(), collected():
         problem: Problem = reader._read(X, None, background, labels)
     return problem
+
+
+def _labels_of(
+    model: Any, background: Any, groups: Any, background_groups: Any
+) -> GroupLabels | None:
+    """Labels of groups, which a model that was fitted with groups needs again."""
+    labels = group_labels(background, groups, background_groups)
+    if labels is None and getattr(model, "groups_", None) is not None:
+        raise GroupsError(
+            "groups-forgotten",
+            "the model was fitted with groups, and none were given here",
+            "rows of one group are not independent, and must not be drawn or permuted as if they were",
+            "Give `groups` and `background_groups` as to `fit`.",
+            "groups",
+        )
+    return labels
+
+
+class SourceScores(NamedTuple):
+    """Scores of all sources, about the foreground's mean; with ``scale="each"`` each about its own.
+
+    Attributes
+    ----------
+    fore, back : ndarray of shape (n_rows, n_components)
+        Of the rows that have a value at all; those of several backgrounds one after the other.
+    rows : ndarray of int
+        Numbers of the foreground's rows among these.
+    n_rows : int
+        Of the foreground, with or without values.
+    """
+
+    fore: np.ndarray
+    back: np.ndarray
+    rows: np.ndarray
+    n_rows: int
+
+
+def source_scores(model: Any, X: Any, background: Any) -> SourceScores:
+    """Scores of sources in both datasets as the fit has them, whatever the model's projection.
+
+    Variables are divided as in the fit, and gaps are filled as there: scores of predicted values, as of
+    ``transform``, vary too little.
+
+    Parameters
+    ----------
+    model : estimator
+    X, background : object
+        As of ``fit``.
+
+    Returns
+    -------
+    SourceScores
+    """
+    reader = clone(model)
+    with reader._at_work(), collected():
+        datasets = reader._open(X, None, background)
+    known, n_known = getattr(model, "feature_names_in_", None), model.n_features_in_
+    names, n_features = datasets[0].names, datasets[0].n_features
+    check_same_features(known, names, n_known, n_features, name="what was fitted", other="X")
+    kept = [np.flatnonzero(~_is_empty(part)) for part in datasets]
+    found = []
+    for i, (part, rows) in enumerate(zip(datasets, kept, strict=True)):
+        own = i > 0 and model.background_spreads_ is not None
+        filters = model._source_filters(i - 1 if i else None)
+        mean = part.summary.mean if own else model.mean_
+        found.append((np.asarray(rows_times(part.rows, filters.T)) - mean @ filters.T)[rows])
+    return SourceScores(found[0], np.vstack(found[1:]), kept[0], len(datasets[0]))
+
+
+def _is_empty(part: Dataset) -> np.ndarray:
+    """Which rows have no value at all."""
+    if part.unfilled is None:
+        return np.zeros(len(part), dtype=bool)
+    blocks = iterate_blocks(part.unfilled, block_rows(part.n_features, part.unfilled))
+    return np.concatenate([np.isnan(to_numpy(block)).all(axis=1) for block in blocks])
 
 
 class Part(NamedTuple):
@@ -133,19 +220,32 @@ class Study:
         Fitted.
     X, background, groups, background_groups : object
         As of ``fit``; one background.
+
+    Attributes
+    ----------
+    fore, back : ndarray or scipy.sparse matrix
+        Rows as they are: every refit fills gaps by itself.
+    filled : tuple of ndarray or scipy.sparse matrix
+        Both with gaps filled from all rows, to be scored.
     """
 
     def __init__(
         self, model: Any, X: Any, background: Any, groups: Any, background_groups: Any
     ) -> None:
         check_model(model, background)
-        labels = group_labels(background, groups, background_groups)
+        labels = _labels_of(model, background, groups, background_groups)
         background = background.data if isinstance(background, Background) else background
         datasets = [Dataset(_in_memory(X, "X"), "X")]
         datasets.append(Dataset(_in_memory(background, "background"), "background"))
         check_same_variables(datasets)
-        read_datasets(datasets)
-        self.fore, self.back = (_plain(part.rows) for part in datasets)
+        read_datasets(datasets, fill=model._fills_gaps, remedy=model._gap_remedy)
+        self.fore, self.back = (
+            _plain(part.rows if part.unfilled is None else part.unfilled) for part in datasets
+        )
+        self.filled = tuple(
+            own if part.unfilled is None else in_memory(part.rows)
+            for part, own in zip(datasets, (self.fore, self.back), strict=True)
+        )
         self.groups = _groups(datasets, labels)
         self.refitted = _refitted(model)
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from contrica.errors import DataError
-from contrica.estimators._background import Background
-from contrica.inference._data import check_model
+from contrica.inference._data import SourceScores, check_model, source_scores
 from contrica.inference._findings import Finding, Report, joined, unusual
-from contrica.inference._patterns import ScoreMoments, scores_of
-from contrica.rows.groups import Groups, as_groups
+from contrica.inference._patterns import ScoreMoments
+from contrica.rows.groups import Groups, as_groups, is_missing
 from contrica.solvers.permutation_null import LEVEL
 from contrica.solvers.ranks import joint_identifiable
 from contrica.validation import generator
@@ -63,19 +62,21 @@ def diagnose(
     Report
     """
     check_model(model, background)
-    background = background.data if isinstance(background, Background) else background
     count = len(model.components_)
-    above, below = (scores_of(model, data) for data in (X, background))
-    own = None if groups is None else as_groups(groups, len(above), "groups", "X")
+    scores = source_scores(model, X, background)
+    above, below = scores.fore, scores.back
+    own = None
+    if groups is not None:
+        own = as_groups(groups, scores.n_rows, "groups", "X").take(scores.rows)
     findings = [
         *_found(model),
         *_copies(model, above, below),
         *_shapes(above),
-        *_dominating(above, own),
+        *_dominating(scores, own),
         *_identifiable(model),
         *_ties(model),
         *_independence(model),
-        *_covariates(above, own, covariates or {}, generator(random_state)),
+        *_covariates(scores, own, covariates or {}, generator(random_state)),
     ]
     kept = "1 pattern was kept" if count == 1 else f"{count} patterns were kept"
     about = f"{kept}, {model.n_foreground_} stand out; solver {getattr(model, 'solver_', 'paper')}"
@@ -159,9 +160,9 @@ def _shapes(above: np.ndarray) -> Iterator[Finding]:
         )
 
 
-def _dominating(above: np.ndarray, groups: Groups | None) -> Iterator[Finding]:
-    n = len(above)
-    for i, scores in enumerate(above.T):
+def _dominating(found: SourceScores, groups: Groups | None) -> Iterator[Finding]:
+    n = len(found.fore)
+    for i, scores in enumerate(found.fore.T):
         powers = (scores - scores.mean()) ** 4
         few = unusual(powers, FEW_ROWS_SHARE)
         if n > 50 and few.size <= max(n // 200, 1):
@@ -169,7 +170,7 @@ def _dominating(above: np.ndarray, groups: Groups | None) -> Iterator[Finding]:
                 "rows-dominate",
                 "careful",
                 f"{few.size} of {n} rows have half of the fourth power of score {i + 1}: rows "
-                f"{joined(few.tolist())}",
+                f"{joined(found.rows[few].tolist())}",
                 'Look at them; fit without them, or with cumulant="robust", and compare.',
             )
         if groups is None:
@@ -219,30 +220,50 @@ def _independence(model: Any) -> Iterator[Finding]:
 
 
 def _covariates(
-    above: np.ndarray,
+    scores: SourceScores,
     groups: Groups | None,
     covariates: Mapping[str, Any],
     rng: np.random.Generator,
 ) -> Iterator[Finding]:
     for name, values in covariates.items():
         column = np.asarray(values)
-        if column.shape != (len(above),):
+        if column.shape != (scores.n_rows,):
             raise DataError(
                 "covariate-length",
                 f"covariate {name} has shape {column.shape}",
-                f"there are {len(above)} rows",
+                f"there are {scores.n_rows} rows",
                 parameter="covariates",
             )
-        design = _design(column)
-        for i, scores in enumerate(above.T):
-            found = _association(scores, design, groups, rng)
+        column = column[scores.rows]
+        known = np.flatnonzero([_has_value(each) for each in column])
+        own = None if groups is None else _with_rows(groups.take(known))
+        if known.size < 2 or (own is not None and len(own.names) < 2):
+            continue
+        design = _design(np.array(column[known].tolist()))
+        left_out = column.size - known.size
+        for i, each in enumerate(scores.fore[known].T):
+            found = _association(each, design, own, rng)
             if found is not None:
-                yield _told(name, i, found, groups)
+                yield _told(f"covariate {name}", i, found, own, left_out)
 
 
-def _told(name: str, pattern: int, found: tuple[float, float], groups: Groups | None) -> Finding:
+def _has_value(value: Any) -> bool:
+    return not is_missing(value) and value not in (np.inf, -np.inf)
+
+
+def _with_rows(groups: Groups) -> Groups:
+    """Those groups that have rows, by new numbers."""
+    numbers, codes = np.unique(groups.codes, return_inverse=True)
+    return Groups(codes, tuple(groups.names[i] for i in numbers))
+
+
+def _told(
+    name: str, pattern: int, found: tuple[float, float], groups: Groups | None, left_out: int
+) -> Finding:
     effect, p = found
-    what = f"covariate {name} explains {effect:.0%} of the variance of score {pattern + 1}"
+    if left_out:
+        name += f" ({left_out} rows without a value left out)"
+    what = f"{name} explains {effect:.0%} of the variance of score {pattern + 1}"
     if groups is None:
         return Finding(
             "covariate",

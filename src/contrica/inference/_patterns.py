@@ -8,16 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from contrica.errors import ParameterError
-from contrica.estimators._background import Background
 from contrica.estimators._summary import leading_variables
-from contrica.inference._data import check_model, check_pattern, feature_names
+from contrica.inference._data import check_model, check_pattern, feature_names, source_scores
 from contrica.inference._stability import Stability
-from contrica.rows.dataset import Dataset
 from contrica.rows.groups import as_groups
-from contrica.rows.products import rows_times
 from contrica.validation import check_choice, check_count
 
-__all__ = ["Explanation", "Feature", "ScoreMoments", "explain", "scores_of", "top_features"]
+__all__ = ["Explanation", "Feature", "ScoreMoments", "explain", "top_features"]
 
 
 class Feature(NamedTuple):
@@ -197,25 +194,6 @@ class Explanation:
         return "near Gaussian in its tails"
 
 
-def scores_of(model: Any, data: Any) -> np.ndarray:
-    """Scores of all sources, whatever the model's projection.
-
-    Parameters
-    ----------
-    model : estimator
-    data : array-like of shape (n_rows, n_features)
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_components)
-    """
-    scores = np.asarray(model.transform(data), dtype=float)  # which also checks the variables
-    if model.projection_ == "filter":
-        return scores
-    rows = Dataset(data, "X").read().rows
-    return np.asarray(rows_times(rows, model.filters_.T)) - model.mean_ @ model.filters_.T
-
-
 def explain(
     model: Any,
     pattern: int,
@@ -251,15 +229,16 @@ def explain(
     check_model(model, background)
     number = check_pattern(model, pattern)
     features = top_features(model, number, n_features, stability)
-    background = background.data if isinstance(background, Background) else background
-    above, below = (scores_of(model, data)[:, number] for data in (X, background))
+    scores = source_scores(model, X, background)
+    above, below = scores.fore[:, number], scores.back[:, number]
     fore, back = ScoreMoments.of(above), ScoreMoments.of(below)
     tiny = np.finfo(float).tiny
     shares: dict[str, float] = {}
     if groups is not None:
-        own = as_groups(groups, above.size, "groups", "X")
-        counts = np.bincount(own.codes)
-        squares = np.bincount(own.codes, (above - back.mean) ** 2) / counts
+        own = as_groups(groups, scores.n_rows, "groups", "X").take(scores.rows)
+        sizes = np.bincount(own.codes, minlength=len(own.names))
+        sums = np.bincount(own.codes, (above - back.mean) ** 2, len(own.names))
+        squares = sums / np.maximum(sizes, 1)
         excess = np.maximum(squares - back.variance, 0)
         parts = excess / max(excess.sum(), tiny)
         shares = dict(zip(own.names, map(float, parts), strict=True))

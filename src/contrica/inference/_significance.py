@@ -11,9 +11,10 @@ import numpy as np
 from contrica.errors import DataError, GroupsError
 from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.inference._data import check_model, read_problem
+from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.permutation_null import LEVEL, N_PERMUTATIONS, ContrastScree
 from contrica.solvers.problem import Problem
-from contrica.solvers.subspace_solver import permutation_scree
+from contrica.solvers.subspace_solver import design_of, permutation_scree
 from contrica.validation import check_count, check_seed, generator
 
 __all__ = ["Significance", "significance"]
@@ -110,14 +111,14 @@ def significance(
         As of ``fit``.
     strata : sequence of array-like of shape (n_rows,), optional
         The stratum of every row, such as its batch: of the foreground, then of each background. Rows, or
-        groups, change places within a stratum only.
+        groups, change places within a stratum only; a paired group whose halves are in two stays.
     n_permutations : int, default=199
         To make, where not all assignments are few enough to be made.
     random_state : int, Generator, RandomState or None, default=None
         Draws the permutations. ``None``: those of a fit.
     n_jobs : int or None, default=None
-        For the same call as `stability`. Permuted covariances are sums over batches, which one core adds
-        faster than several start.
+        Has no effect, and is here for the same call as `stability`: permuted covariances are sums over
+        batches, which one core adds faster than several start.
 
     Returns
     -------
@@ -141,10 +142,10 @@ def significance(
     rng = np.random.default_rng(0) if random_state is None else generator(random_state)
     if random_state is None and _counted_by_null(model):
         n_permutations = max(n_permutations, N_PERMUTATIONS)
-    found = permutation_scree(
-        problem, strata=_strata(problem, strata), rng=rng, n_permutations=n_permutations
-    )
-    return _record(found, len(model.components_), n_permutations)
+    design = design_of(problem, _strata(problem, strata))
+    found = permutation_scree(problem, design, rng=rng, n_permutations=n_permutations)
+    every = isinstance(design, GroupDesign) and found.n_assignments == design.n_assignments
+    return _record(found, len(model.components_), every)
 
 
 def _counted_by_null(model: Any) -> bool:
@@ -152,7 +153,7 @@ def _counted_by_null(model: Any) -> bool:
     return chosen and model.n_foreground is None
 
 
-def _record(found: ContrastScree, n_patterns: int, asked: int) -> Significance:
+def _record(found: ContrastScree, n_patterns: int, is_complete: bool) -> Significance:
     p_values = np.full(n_patterns, np.nan)
     tested = found.p_values[:n_patterns]
     p_values[: tested.size] = tested
@@ -163,7 +164,7 @@ def _record(found: ContrastScree, n_patterns: int, asked: int) -> Significance:
         found.chosen,
         made,
         1 / found.n_assignments if found.n_assignments else float("nan"),
-        found.unit == "groups" and made < asked,
+        is_complete,
         found.unit,
     )
 
@@ -188,6 +189,14 @@ def _strata(problem: Problem, strata: Any) -> Sequence[np.ndarray]:
             f"`strata` has {len(parts)} parts of shapes {[part.shape for part in parts]}",
             f"one for each dataset is needed, of lengths {sizes}",
             "Give the foreground's strata, then the background's: `strata=(fore, back)`.",
+            "strata",
+        )
+    if not np.isin(parts[0], np.concatenate(parts[1:])).any():
+        raise GroupsError(
+            "strata-apart",
+            "no stratum has rows of both foreground and background",
+            "rows or groups change places within strata, where there would be nothing to permute",
+            "Leave `strata` out; what is new cannot then be told from what the strata do.",
             "strata",
         )
     codes = np.unique(np.concatenate(parts), return_inverse=True)[1]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from contrica.errors import ContricaError
+from contrica.errors import ContricaError, DataError, GroupsError
 from contrica.inference._data import Part, Study
+from contrica.inference._findings import joined
 from contrica.metrics import match_patterns
 from contrica.validation import check_count, check_seed, generator
 
@@ -51,20 +52,20 @@ class Stability:
     n_resamples : int
     intervals : ndarray of shape (n_components, n_features, 2) or None
         90 % intervals of the loadings, pointwise: of the resamples in which the pattern returned.
-        ``None`` with fewer than ten groups in a dataset.
+        ``None`` with fewer than ten groups in a dataset, or where no resample could be fitted.
     ratio_intervals : ndarray of shape (n_components, 2) or None
         Of k(f), with directions of the rows drawn and variances of the others.
     similarity : ndarray of shape (n_resamples, n_components)
     left_out : tuple of str
         Groups, where rows have some.
     left_out_similarity : ndarray of shape (n_groups, n_components)
-        Of the fits without each of them.
+        Of the fits without each of them; NaN where there is none.
     copies : tuple of str
         Words on every pattern that is stable but not of the foreground alone.
     unit : {"rows", "groups"}
         What was drawn.
     n_failed : int
-        Resamples that could not be fitted.
+        Resamples that could not be fitted, and groups without which nothing could be.
     """
 
     index: np.ndarray
@@ -81,11 +82,19 @@ class Stability:
 
     @property
     def matters_most(self) -> tuple[str, ...]:
-        """The group without which each pattern changes most; empty where rows have none."""
+        """The group without which each pattern changes most; empty where rows have none.
+
+        Of those without which a fit was possible: the others (`not_left_out`) may matter more.
+        """
         if not self.left_out:
             return ()
-        known = np.where(np.isnan(self.left_out_similarity), np.inf, self.left_out_similarity)
-        return tuple(self.left_out[i] for i in np.argmin(known, axis=0))
+        return tuple(self.left_out[i] for i in np.nanargmin(self.left_out_similarity, axis=0))
+
+    @property
+    def not_left_out(self) -> tuple[str, ...]:
+        """Groups without which nothing could be fitted."""
+        failed = np.isnan(self.left_out_similarity).any(axis=1)
+        return tuple(self.left_out[i] for i in np.flatnonzero(failed))
 
     def __str__(self) -> str:
         """A line for each pattern, in words."""
@@ -102,7 +111,15 @@ class Stability:
                 least = np.nanmin(self.left_out_similarity[:, i])
                 told += f"; without {self.matters_most[i]}, which matters most, {least:.2f}"
             lines.append(told)
-        if self.intervals is None:
+        if self.not_left_out:
+            lines.append(
+                f"Without {joined(self.not_left_out)} nothing could be fitted: what matters most is "
+                "said of the other groups."
+            )
+        n_resamples_failed = self.n_failed - len(self.not_left_out)
+        if n_resamples_failed:
+            lines.append(f"{n_resamples_failed} resamples could not be fitted.")
+        elif self.intervals is None:
             lines.append(f"Fewer than {MIN_GROUPS} groups in a dataset: no intervals.")
         return "\n".join([*lines, *self.copies])
 
@@ -191,7 +208,7 @@ class _Compared(NamedTuple):
     def of(cls, model: Any, study: Study) -> _Compared:
         n = study.fore.shape[0]
         some = np.linspace(0, n - 1, min(n, COMPARED_ROWS)).astype(int)
-        return cls(model.components_, _scores(study.fore[some], model.filters_), some)
+        return cls(model.components_, _scores(study.filled[0][some], model._source_filters()), some)
 
 
 class _Task(NamedTuple):
@@ -208,7 +225,7 @@ class _Task(NamedTuple):
         except (ContricaError, ValueError, np.linalg.LinAlgError) as error:
             logger.info("a resample could not be fitted: %s", error)
             return found._replace(similarity=np.full(count, np.nan))
-        others = _scores(study.fore[some], model.filters_)
+        others = _scores(study.filled[0][some], model._source_filters())
         pairs = _matched(others, scores)
         for i, (j, similarity) in enumerate(pairs):
             if j < 0:
@@ -216,7 +233,7 @@ class _Task(NamedTuple):
             sign = np.sign(model.components_[j] @ patterns[i]) or 1.0
             found.similarity[i] = similarity
             found.patterns[i] = sign * model.components_[j]
-            found.ratios[i] = _ratio_of_others(study, part, model.filters_[j])
+            found.ratios[i] = _ratio_of_others(study, part, model, j)
         return found
 
 
@@ -239,19 +256,19 @@ def _matched(others: np.ndarray, own: np.ndarray) -> list[tuple[int, float]]:
     return found
 
 
-def _ratio_of_others(study: Study, part: Part, direction: np.ndarray) -> float:
-    """k(f) of the rows that were not drawn."""
+def _ratio_of_others(study: Study, part: Part, model: Any, number: int) -> float:
+    """k(f) of the rows that were not drawn, in the refit's own scale."""
     fore, back = (
         np.setdiff1d(np.arange(rows.shape[0]), own)
         for rows, own in ((study.fore, part.fore), (study.back, part.back))
     )
     if min(fore.size, back.size) < 2:
         return float("nan")
-    above, below = (
-        np.asarray(study.fore[fore] @ direction),
-        np.asarray(study.back[back] @ direction),
-    )
-    return float(np.mean((above - below.mean()) ** 2) / max(below.var(), np.finfo(float).tiny))
+    above = np.asarray(study.filled[0][fore] @ model._source_filters()[number])
+    below = np.asarray(study.filled[1][back] @ model._source_filters(0)[number])
+    # datasets that are each divided by their own deviations are each about their own mean
+    centre = below.mean() if model.background_spreads_ is None else above.mean()
+    return float(np.mean((above - centre) ** 2) / max(below.var(), np.finfo(float).tiny))
 
 
 def _run(
@@ -280,10 +297,11 @@ def _summed(
     model: Any, study: Study, found: Sequence[Returned], left: Sequence[Returned]
 ) -> Stability:
     count = len(model.components_)
-    failed = sum(bool(np.isnan(each.similarity).any()) for each in found)
+    failed = sum(bool(np.isnan(each.similarity).any()) for each in [*found, *left])
     found = [each for each in found if not np.isnan(each.similarity).any()]
     similarity = np.array([each.similarity for each in found]).reshape(len(found), count)
     without = np.array([each.similarity for each in left]).reshape(len(left), count)
+    _check_fitted_again(study, found, without)
     index = np.nanmean(similarity if len(found) else without, axis=0)
     intervals = ratios = None
     if found:
@@ -304,6 +322,26 @@ def _summed(
         "rows" if study.groups is None else "groups",
         failed,
     )
+
+
+def _check_fitted_again(study: Study, found: Sequence[Returned], without: np.ndarray) -> None:
+    if study.groups is not None and np.isnan(without).all():
+        sizes = " and ".join(str(len(part.names)) for part in study.groups)
+        raise GroupsError(
+            "none-left-out",
+            f"with {sizes} groups in foreground and background, nothing could be fitted without any one",
+            "two groups or more must remain in each dataset, with rows enough for a fit",
+            "Add groups, or lower `n_pcs`.",
+            "groups",
+        )
+    if study.groups is None and not found:
+        raise DataError(
+            "no-resample",
+            "none of the resamples could be fitted",
+            "a resample has about 63 % of the rows, some of them several times",
+            "Lower `n_pcs`, or add rows.",
+            "X",
+        )
 
 
 def _share_left(study: Study) -> float:

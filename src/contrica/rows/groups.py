@@ -9,7 +9,7 @@ import numpy as np
 
 from contrica.errors import GroupsError
 
-__all__ = ["Groups", "as_groups", "split_groups"]
+__all__ = ["Groups", "as_groups", "is_missing", "split_groups"]
 
 
 class Groups(NamedTuple):
@@ -68,7 +68,7 @@ def as_groups(labels: Any, n_rows: int, name: str, rows_name: str) -> Groups:
             f"`{rows_name}` has {n_rows} rows, and each needs the name of its group",
             parameter=name,
         )
-    missing = [i for i, label in enumerate(given) if _is_missing(label)]
+    missing = [i for i, label in enumerate(given) if is_missing(label)]
     if missing:
         raise GroupsError(
             "groups-missing",
@@ -101,8 +101,22 @@ def _check_number(n_groups: int, n_rows: int, name: str, rows_name: str) -> None
         )
 
 
-def _is_missing(label: Any) -> bool:
-    """None, NaN, NA or empty text."""
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, NA or empty text.
+
+    Parameters
+    ----------
+    label : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> [is_missing(label) for label in ("a", "", None, float("nan"), 0)]
+    [False, True, True, True, False]
+    """
     if label is None or (isinstance(label, str) and not label.strip()):
         return True
     try:

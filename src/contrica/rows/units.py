@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,10 +12,12 @@ from contrica.rows.summary import ColumnSummary
 
 __all__ = [
     "SCALES",
+    "UnequalUnits",
     "background_deviations",
     "deviations_of",
     "divided_summary",
     "scales_of",
+    "unequal_units",
     "warn_of_units",
 ]
 
@@ -122,10 +125,48 @@ def divided_summary(summary: ColumnSummary, scale: np.ndarray) -> ColumnSummary:
     )
 
 
-def warn_of_units(
-    summaries: Sequence[ColumnSummary], names: np.ndarray | None, *, few: bool
-) -> None:
-    """Warn where one variable outweighs another thirtyfold, as one in other units does.
+class UnequalUnits(NamedTuple):
+    """A variable that outweighs others: numbers of both, and standard deviations in the foreground.
+
+    Attributes
+    ----------
+    largest : int
+    smallest : int or None
+        ``None`` where the median variable stands for all.
+    spread, other_spread : float
+    """
+
+    largest: int
+    smallest: int | None
+    spread: float
+    other_spread: float
+
+    def words(self, names: np.ndarray | None) -> str:
+        """What differs, with names of the variables.
+
+        Parameters
+        ----------
+        names : ndarray of str or None
+
+        Returns
+        -------
+        str
+        """
+
+        def name(number: int) -> str:
+            return f"x{number}" if names is None else unmarked(names[number])
+
+        other = "the median variable" if self.smallest is None else name(self.smallest)
+        spread, other_spread = self.spread, self.other_spread
+        return (
+            f"spreads of variables differ {spread / other_spread:.0f}-fold: {name(self.largest)} has a "
+            f"standard deviation of {spread:.3g} where {other} has {other_spread:.3g}, and outweighs "
+            "others"
+        )
+
+
+def unequal_units(summaries: Sequence[ColumnSummary], *, few: bool) -> UnequalUnits | None:
+    """Whether one variable outweighs another thirtyfold, as one in other units does.
 
     Other units change a variable in all datasets. So the larger spread is the least among datasets, and
     the smaller one the largest among them: a pattern that is strong in the foreground only is no
@@ -138,36 +179,55 @@ def warn_of_units(
     ----------
     summaries : sequence of ColumnSummary
         Of every dataset.
+    few : bool
+        Whether variables are worked in as they are.
+
+    Returns
+    -------
+    UnequalUnits or None
+    """
+    deviations = np.array([np.sqrt(part.energy / part.n_rows) for part in summaries])
+    ranges = np.array([part.high - part.low for part in summaries])
+    varying = np.flatnonzero(
+        np.all(
+            [_varies(own, [part]) for own, part in zip(deviations, summaries, strict=True)], axis=0
+        )
+    )
+    if not varying.size:
+        return None
+    large = deviations.min(axis=0)[varying]
+    small = np.maximum(deviations, ranges / SPREADS_IN_RANGE).max(axis=0)[varying]
+    usual = float(small.min() if few else np.median(small))
+    if large.max() <= MAX_SPREAD_RATIO * usual:
+        return None
+    first, last = varying[large.argmax()], varying[small.argmin()] if few else None
+    spreads = deviations[0]  # in words those of the foreground
+    least = np.median(spreads[varying]) if last is None else spreads[last]
+    return UnequalUnits(int(first), None if last is None else int(last), spreads[first], least)
+
+
+def warn_of_units(
+    summaries: Sequence[ColumnSummary], names: np.ndarray | None, *, few: bool
+) -> None:
+    """Warn where one variable outweighs another (`unequal_units`).
+
+    Parameters
+    ----------
+    summaries : sequence of ColumnSummary
+        Of every dataset.
     names : ndarray of str or None
         Of the variables.
     few : bool
         Whether variables are worked in as they are.
     """
-    deviations = np.array([np.sqrt(part.energy / part.n_rows) for part in summaries])
-    ranges = np.array([part.high - part.low for part in summaries])
-    varying = np.all(
-        [_varies(own, [part]) for own, part in zip(deviations, summaries, strict=True)], axis=0
-    )
-    if not varying.any():
-        return
-    known = np.array([f"x{i}" for i in range(varying.size)], dtype=object)
-    labels = (known if names is None else names)[varying]
-    large = deviations.min(axis=0)[varying]
-    small = np.maximum(deviations, ranges / SPREADS_IN_RANGE).max(axis=0)[varying]
-    usual = float(small.min() if few else np.median(small))
-    if large.max() <= MAX_SPREAD_RATIO * usual:
-        return
-    name = unmarked(labels[large.argmax()])
-    spreads = deviations[0][varying]  # in words those of the foreground
-    most, least = spreads[large.argmax()], spreads[small.argmin()] if few else np.median(spreads)
-    other = unmarked(labels[small.argmin()]) if few else "the median variable"
-    warn(
-        DelicateDataWarning(
-            "units",
-            f"spreads of variables differ {most / least:.0f}-fold: {name} has a "
-            f"standard deviation of {most:.3g} where {other} has {least:.3g}, and outweighs others",
-            remedy="If they are in different units, set `scale=pooled`, which divides each by its "
-            "standard deviation.",
-            parameter="scale",
+    found = unequal_units(summaries, few=few)
+    if found is not None:
+        warn(
+            DelicateDataWarning(
+                "units",
+                found.words(names),
+                remedy="If they are in different units, set `scale=pooled`, which divides each by its "
+                "standard deviation.",
+                parameter="scale",
+            )
         )
-    )

@@ -81,7 +81,7 @@ class GroupDesign:
     n_fore : int
         How many are the foreground's.
     strata : ndarray of int, shape (g,), or None
-        Unpaired groups change places within these only.
+        Groups change places within these only; a paired one whose halves are in two stays as it is.
     """
 
     groups: GroupSums
@@ -100,6 +100,13 @@ class GroupDesign:
         ]
 
     @property
+    def swapped(self) -> np.ndarray:
+        """Which pairs can be swapped: those whose halves are in one stratum."""
+        if self.strata is None:
+            return np.ones(len(self.pairs), dtype=bool)
+        return np.array([self.strata[i] == self.strata[j] for i, j in self.pairs], dtype=bool)
+
+    @property
     def free(self) -> list[tuple[np.ndarray, int]]:
         """Of every stratum, the groups in one dataset only, and how many are the foreground's."""
         paired = {i for pair in self.pairs for i in pair}
@@ -112,7 +119,7 @@ class GroupDesign:
     def n_assignments(self) -> int:
         """Ways to assign groups: unpaired ones change places, halves of a paired one are swapped."""
         ways = prod(comb(part.size, n_fore) for part, n_fore in self.free)
-        return int(2 ** len(self.pairs) * ways)
+        return int(2 ** int(self.swapped.sum()) * ways)
 
     @property
     def floor(self) -> float:
@@ -170,12 +177,12 @@ class GroupDesign:
 
     def _all(self) -> Iterator[np.ndarray]:
         ways = [list(combinations(part, n_fore)) for part, n_fore in self.free]
-        for swaps in product((False, True), repeat=len(self.pairs)):
+        for swaps in product(*((False, True) if able else (False,) for able in self.swapped)):
             for chosen in product(*ways):
                 yield self._mask(np.array(swaps, dtype=bool), np.array(sum(chosen, ()), dtype=int))
 
     def _random(self, rng: np.random.Generator) -> np.ndarray:
-        swaps = rng.random(len(self.pairs)) < 0.5
+        swaps = (rng.random(len(self.pairs)) < 0.5) & self.swapped
         chosen = [rng.permutation(part)[:n_fore] for part, n_fore in self.free]
         return self._mask(swaps, np.concatenate(chosen))
 

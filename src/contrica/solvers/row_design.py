@@ -18,8 +18,8 @@ PERMUTED_AT_ONCE = 100
 # Multiplications that all permutations may cost, and how many are made in any case.
 PERMUTATION_BUDGET, MIN_PERMUTATIONS = 2 * 10**10, 40
 # Many rows are permuted in batches, for speed: as many batches, more where few of them would go to the
-# smaller dataset, unless their products would take too much memory.
-FEW_ROWS, BATCHES, MIN_PERMUTED, MAX_BATCH_ENTRIES = 2000, 1000, 50, 10**7
+# smaller dataset, unless their products would take too much memory, or a stratum would have too few.
+FEW_ROWS, BATCHES, MIN_PERMUTED, MAX_BATCH_ENTRIES, MIN_STRATUM = 2000, 1000, 50, 10**7, 10
 
 
 class RowDesign:
@@ -149,14 +149,21 @@ class RowDesign:
             parts = [found, whole - found]
             yield _split(counts, parts if self.n == self.n_fewer else parts[::-1])
 
-    def _batches(self, count: int, rng: np.random.Generator) -> _Batches:
-        """Batches of rows of one stratum each, and as many of them in the foreground as it has rows."""
+    def _batches(self, count: int, rng: np.random.Generator) -> _Batches | None:
+        """Batches of rows of one stratum each, and as many of them in the foreground as it has rows.
+
+        ``None`` where a stratum of both datasets would have too few of either.
+        """
         drawn: list[np.ndarray] = []
         first: list[np.ndarray] = []
         for part in self._strata:
             own = max(min(round(count * part.size / self.shape[0]), part.size), 1)
             drawn += np.array_split(rng.permutation(part), own)
-            first.append((np.arange(own) < round(own * np.mean(part < self.n))).astype(float))
+            share = np.mean(part < self.n)
+            in_fore = round(own * share)
+            if 0 < share < 1 and (own < MIN_STRATUM or in_fore in (0, own)):
+                return None
+            first.append((np.arange(own) < in_fore).astype(float))
         sizes = np.array([len(batch) for batch in drawn], dtype=float)
         sums = [self.sums(batch) for batch in drawn]
         return _Batches(sizes, first, *(np.array(each) for each in zip(*sums, strict=True)))

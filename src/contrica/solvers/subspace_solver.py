@@ -21,7 +21,7 @@ from contrica.solvers.row_design import RowDesign
 from contrica.solvers.subspace import SubspaceFit, subspace_ica
 from contrica.validation import check_count
 
-__all__ = ["check_dimension", "contrast_scree", "permutation_scree", "solve_subspace"]
+__all__ = ["check_dimension", "contrast_scree", "design_of", "permutation_scree", "solve_subspace"]
 
 logger = logging.getLogger("contrica")
 
@@ -117,10 +117,8 @@ def contrast_scree(problem: Problem, request: Request) -> ContrastScree:
     return permutation_scree(problem)
 
 
-def permutation_scree(
-    problem: Problem, *, strata: Sequence[np.ndarray] = (), **options: Any
-) -> ContrastScree:
-    """The permutation null of a problem: of its groups where rows have some, of its rows otherwise.
+def design_of(problem: Problem, strata: Sequence[np.ndarray] = ()) -> RowDesign | GroupDesign:
+    """What is permuted: the groups of a problem where rows have some, its rows otherwise.
 
     Parameters
     ----------
@@ -128,6 +126,29 @@ def permutation_scree(
         With a background.
     strata : sequence of ndarray of int, shape (n,)
         Of the rows of every dataset, within which rows or groups are permuted.
+
+    Returns
+    -------
+    RowDesign or GroupDesign
+    """
+    if not problem.is_grouped:
+        first, *backs = problem.rows
+        return RowDesign(first, backs, np.concatenate(strata) if strata else None)
+    design = problem.design
+    return replace(design, strata=group_strata(problem, strata)) if strata else design
+
+
+def permutation_scree(
+    problem: Problem, design: RowDesign | GroupDesign | None = None, **options: Any
+) -> ContrastScree:
+    """The permutation null of a problem: of its groups where rows have some, of its rows otherwise.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a background.
+    design : RowDesign or GroupDesign, optional
+        From `design_of`, where it has strata.
     options
         As of `contrica.solvers.permutation_null.count_directions`.
 
@@ -137,15 +158,9 @@ def permutation_scree(
     """
     # permutations of their own: near the level the count would otherwise change with random_state
     options = {"rng": np.random.default_rng(0), "rescaling": problem.rescaling} | options
-    design: RowDesign | GroupDesign
-    if problem.is_grouped:
-        design = problem.design
-        if strata:
-            design = replace(design, strata=group_strata(problem, strata))
+    design = design_of(problem) if design is None else design
+    if isinstance(design, GroupDesign):
         _warn_of_few(design)
-    else:
-        first, *backs = problem.rows
-        design = RowDesign(first, backs, np.concatenate(strata) if strata else None)
     return count_directions(design, **options)
 
 
