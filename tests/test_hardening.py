@@ -247,8 +247,8 @@ def test_single_precision_does_not_depend_on_where_the_background_is(shift):
     given = {"solver": "joint", "n_background": 4, "n_foreground": 2, "random_state": 0}
     expected = quietly(ContrastiveICA(2, **given), X, background=Y)
     found = quietly(ContrastiveICA(2, dtype="float32", **given), X, background=Y + shift)
-    # float32 has seven digits, float64 loses as many as the shift has, and a fit of more patterns than there
-    # are may end in another minimum; the weights were wrong by a factor of thousands
+    # float32 has seven digits, float64 loses as many as the shift has, and a fit of more patterns than
+    # there are may end in another minimum; the weights were wrong by a factor of thousands
     assert_allclose(found.background_weights_, expected.background_weights_, rtol=0.05)
     rng = np.random.default_rng(0)
     A, B = rng.laplace(size=(2, 60, 20))
