@@ -7,7 +7,8 @@ holds. Real data are read from CONTRICA_DATA; without it their blocks are left o
 
 Values are means of |cosine| over the true patterns (a pattern that was not returned counts as 0), except
 where a block says otherwise. Generators are seeded with ``[p or n, seed, 97]``; constants of the solvers
-were chosen on other draws (see docs/accuracy.md). "oracle": the joint fit started from the true vectors.
+were mostly chosen on other draws (docs/accuracy.md says which were not). "oracle": the joint fit started
+from the true vectors.
 """
 
 import argparse
