@@ -401,7 +401,7 @@ def test_a_fit_that_fails_leaves_no_trace(estimator, pair):
 
 @pytest.mark.parametrize(("n_back", "rank"), [(20, 1), (20, 2), (5, 1), (5, 2)])
 def test_rows_along_a_line_are_permuted(n_back, rank):
-    """What the first directions leave of them is rounding, of which no covariance is positive definite."""
+    """What the first directions leave is rounding, of which no covariance is positive definite."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X, Y = (
@@ -460,7 +460,9 @@ def test_numbers_that_look_like_texts_without_an_end_are_read(tmp_path):
     """What lies inside an array, in one piece or in chunks, is not looked at."""
     h5py = pytest.importorskip("h5py")
     X = np.arange(40.0).reshape(10, 4)
-    X.view(np.uint8)[0, :16] = np.frombuffer(b"GCOL\1\0\0\0" + (4096).to_bytes(8, "little"), np.uint8)
+    X.view(np.uint8)[0, :16] = np.frombuffer(
+        b"GCOL\1\0\0\0" + (4096).to_bytes(8, "little"), np.uint8
+    )
     X[0, 2:] = 0.0
     X[1] = 0.0
     for options in ({}, {"chunks": (5, 4)}):
