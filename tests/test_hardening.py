@@ -572,6 +572,36 @@ def test_a_huge_alpha_leaves_the_background_s_least_axes(alpha, pair):
         assert_allclose(np.abs(found.components_[0] @ vectors[:, 0]), 1, atol=1e-8)
 
 
+def test_a_constant_far_from_zero_is_no_noise_of_a_joint_fit():
+    rng = np.random.default_rng(3)
+    X, Y = rng.exponential(size=(60, 3)), rng.exponential(size=(20, 3))
+    Y[:, 1] = 1e20
+    near = Y.copy()
+    near[:, 1] = 1.0
+    far, expected = (
+        quietly(ContrastiveICA(1, solver="joint", random_state=0), X, background=part)
+        for part in (Y, near)
+    )
+    assert_allclose(far.components_, expected.components_, atol=1e-6)
+    assert_allclose(far.pattern_t_values_, expected.pattern_t_values_, rtol=1e-5)
+
+
+def test_a_joint_fit_of_as_few_rows_as_dimensions_is_refused():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((20, 20)), rng.standard_normal((60, 20))
+    for given, background in ((X, Y), (Y, X)):
+        with pytest.raises(DataError) as caught:
+            quietly(ContrastiveICA(solver="joint", n_pcs=None), given, background=background)
+        assert caught.value.code == "too-few-rows"
+
+
+def test_a_scale_whose_fourth_power_overflows_is_refused(pair):
+    X, Y = pair
+    with pytest.raises(ParameterError) as caught:
+        ProportionalContrastiveICA(background_scale=1e308).fit(X, background=Y)
+    assert (caught.value.code, caught.value.parameter) == ("out-of-range", "background_scale")
+
+
 @pytest.mark.parametrize("name", ["readme.txt", None])
 def test_a_member_of_an_npz_file_that_is_not_an_array_is_refused(name, tmp_path):
     import zipfile
