@@ -178,13 +178,13 @@ def scores(
         return np.asarray(saved(np.array([[ax]]), save))
     found = grid(axes, count * count, panel=(2.6, 2.6), n_columns=count).reshape(count, count)
     for i, j in np.ndindex(count, count):
-        ax: Any = found[i, j]
+        cell: Any = found[i, j]
         if j > i:
-            ax.set_axis_off()
+            cell.set_axis_off()
             continue
         part = data.some(j) if i == j else data.some(j, i)
-        _draw(ax, part, groups)
-        _tidy_panel(ax, part.values, first=j == 0 or i == j)
+        _draw(cell, part, groups)
+        _tidy_panel(cell, part.values, first=j == 0 or i == j)
     _legend_or_bar([ax for i, ax in enumerate(found.ravel()) if i % count <= i // count], groups)
     return np.asarray(saved(found, save))
 
