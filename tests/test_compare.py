@@ -335,11 +335,12 @@ def test_small_multiples_show_every_method_with_one_legend(rng):
     )
     assert [ax.get_title() for ax in panels] == list("abcdef")
     for ax, points in zip(panels, scores, strict=False):
-        under, no, yes, unlabelled = ax.collections
+        under, drawn, *shown = ax.collections
         assert_allclose(under.get_offsets(), points[:7])
-        assert_allclose(no.get_offsets(), points[labels == 0])
-        assert_allclose(yes.get_offsets(), points[labels == 1])
-        assert_allclose(unlabelled.get_offsets(), points[labels < 0])
+        order = [int(np.argmin(np.abs(points - at).sum(axis=1))) for at in drawn.get_offsets()]
+        assert sorted(order) == list(range(40))
+        colours = [shown[group].get_facecolor()[0, :3] for group in labels[order]]
+        assert_allclose(drawn.get_facecolor()[:, :3], colours)
         assert ax.get_legend() is None
     assert not panels[-1].collections
     (legend,) = panels[0].figure.legends
