@@ -31,6 +31,7 @@ ROOMS = [
     {"datasets", "labels", "models"},
     {"compare"},
     {"plots"},
+    {"report"},
     {"experiments"},
     {"cli"},
 ]
