@@ -33,10 +33,12 @@ def demo(
         data = load_digits_on_photos()
         height, width = data.image_shape
         pixels = np.array([f"pixel_{i}_{j}" for i in range(height) for j in range(width)])
-        fore, back = Data(data.foreground, pixels, None), Data(data.background, pixels, None)
+        digits = np.array(data.label_names)[data.labels]
+        fore = Data(data.foreground, pixels, None, labels=digits)
+        back = Data(data.background, pixels, None)
         model = ContrastiveICA(2, random_state=seed)
         model.fit(fore.values, background=back.values)
-        write_fit(folder, model, fore, [back], data.labels, data.label_names)
+        write_fit(folder, model, fore, [back])
         write_figure(_images(data, model), folder / "patterns.png")
     print_fit(model, fore.names, *_correlations(data, model))
     print_line(f"written to {output}", wrap=False)
