@@ -12,6 +12,9 @@ SENSITIVE := $(addprefix tests/test_,joint.py sums.py selection.py subspace.py a
 QUICK := tests/house $(addprefix tests/test_,joint.py ranks.py significance.py passes.py cumulants.py operators.py \
 	symmetric.py eigen.py metrics.py negentropy.py contrast.py)
 WAYS := Nehalem-1 Sandybridge-2 Haswell-1
+# Tests on all cores, so BLAS with one thread each: threads that are more than cores wait for one another,
+# and took most of the time. Tests of threads ask for theirs, and a kernel is tested with two.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: demo test quick slow lint types unit kernels torch test-oldest bench clean
 
@@ -29,26 +32,28 @@ types: $(STAMP)-test
 	$(BIN)/mypy
 
 unit: $(STAMP)-test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing and not slow'
+	$(PYTEST) -m 'not timing and not slow'
 	$(BIN)/python -m pytest -m timing tests
 
 # Under a minute, for the inner loop: what is quick of the core.
 quick: $(STAMP)-test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing and not slow' -q -x $(QUICK)
+	$(PYTEST) -m 'not timing and not slow' -q -x $(QUICK)
 
 # Statistics over many draws, and what takes long for other reasons; CI runs it too.
 slow: $(STAMP)-test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'slow and not timing'
+	$(PYTEST) -m 'slow and not timing'
 
 kernels: $(addprefix kernel-,$(WAYS))
 
+# One process where BLAS has two threads.
 kernel-%: $(STAMP)-test
 	OPENBLAS_CORETYPE=$(word 1,$(subst -, ,$*)) OPENBLAS_NUM_THREADS=$(word 2,$(subst -, ,$*)) \
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing and not slow' -q $(SENSITIVE)
+	$(BIN)/python -m pytest --numprocesses $(if $(filter %-1,$*),auto --dist worksteal,0) \
+	-m 'not timing and not slow' -q $(SENSITIVE)
 
 torch: $(STAMP)-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/test_devices.py tests/test_blocks.py tests/test_sums.py
+	$(PYTEST) tests/test_devices.py tests/test_blocks.py tests/test_sums.py
 
 # The suite with the oldest versions that pyproject.toml allows, for which it takes Python 3.11; their own
 # warnings are not ours.
