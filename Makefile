@@ -16,7 +16,7 @@ WAYS := Nehalem-1 Sandybridge-2 Haswell-1
 # and took most of the time. Tests of threads ask for theirs, and a kernel is tested with two.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: demo test quick slow lint types unit kernels torch test-oldest bench clean
+.PHONY: demo test quick slow lint types unit kernels torch test-oldest bench docs clean
 
 demo: $(STAMP)-cli
 	$(BIN)/contrica demo --out demo --overwrite
@@ -62,6 +62,10 @@ test-oldest:
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c tests/oldest.txt --editable '.[test]'
 	.venv-oldest/bin/python -m pytest --numprocesses auto --dist worksteal -m 'not timing' -o filterwarnings=default
 
+# The site, with tutorials that run; a warning is an error. Real data are used where CONTRICA_DATA names their folder.
+docs: $(STAMP)-docs
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
 bench: $(STAMP)-test
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/memory.py --limits 200
@@ -79,4 +83,4 @@ $(STAMP)-%: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/tutorials
