@@ -30,6 +30,7 @@ ROOMS = [
     {"inference"},
     {"datasets", "labels", "models"},
     {"compare"},
+    {"tl"},
     {"plots"},
     {"experiments"},
     {"cli"},

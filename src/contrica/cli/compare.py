@@ -148,14 +148,9 @@ def _write_comparison(folder: Path, comparison: Comparison, names: Sequence[str]
     for result in comparison:
         if result.model is not None:
             write_patterns(folder / f"patterns_{result.key}.csv", result.model, names)
-    figure = plots.small_multiples(
-        [result.scores for result in comparison],
-        [result.title for result in comparison],
-        comparison.groups,
-        backgrounds=[result.background_scores for result in comparison],
-        label_names=comparison.group_names,
-    )
-    write_figure(figure, folder / "comparison.png")
+    with plots.without_pyplot():
+        axes = plots.comparison(comparison)
+    write_figure(axes[0].figure, folder / "comparison.png")
 
 
 def _print_comparison(comparison: Comparison) -> None:

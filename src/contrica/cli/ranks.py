@@ -104,7 +104,8 @@ def ranks(
                 **named.labels(fore, backs),
             )
         if figure is not None:
-            write_figure(plots.rank_report(report), figure)
+            with plots.without_pyplot():
+                write_figure(plots.rank_report(report)[0].figure, figure)
     _print_report(report, n_printed)
     if output is not None:
         print_line(f"written to {output}", wrap=False)
