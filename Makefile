@@ -16,7 +16,7 @@ WAYS := Nehalem-1 Sandybridge-2 Haswell-1
 # and took most of the time. Tests of threads ask for theirs, and a kernel is tested with two.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: demo test quick slow lint types unit kernels torch test-oldest bench docs clean
+.PHONY: demo test quick slow lint types unit kernels torch test-oldest bench docs wheel-test clean
 
 demo: $(STAMP)-cli
 	$(BIN)/contrica demo --out demo --overwrite
@@ -28,8 +28,10 @@ lint: $(STAMP)-test
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 
+# The package itself, and what a user's type checker makes of it.
 types: $(STAMP)-test
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/typing
 
 unit: $(STAMP)-test
 	$(PYTEST) -m 'not timing and not slow'
@@ -66,6 +68,14 @@ test-oldest:
 docs: $(STAMP)-docs
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
+# What the README shows, from the wheel that the sdist gives, in an environment with the extras that it names.
+wheel-test: $(STAMP)-test
+	rm -rf dist .venv-wheel
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(CURDIR)/dist/*.whl)[cli,disk]"
+	.venv-wheel/bin/python -P tests/from_wheel.py
+
 bench: $(STAMP)-test
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/memory.py --limits 200
@@ -83,4 +93,4 @@ $(STAMP)-%: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/tutorials
+	rm -rf .venv .venv-oldest .venv-wheel dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/tutorials

@@ -79,6 +79,7 @@ html_theme_options = {
     "footer_end": [],
     "show_toc_level": 2,
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": []}
 
 # What Sphinx itself says of callables in its settings; nothing of ours is hidden by it.
