@@ -183,11 +183,12 @@ def test_numbers_on_the_cards_are_those_of_inference(fitted):
     told = explain(model, 0, X, background=Y, groups=groups)
     assert f"kurtosis {told.foreground.kurtosis:+.2f} (background" in page.text
     assert f"skewness {told.foreground.skewness:+.2f} (background" in page.text
+    assert abs(told.shift) > 0.01
     assert f"mean shift {told.shift:+.2f} sd" in page.text
     assert f"contrast ratio k(f) {model.source_ratio_[0]:.3g}" in page.text
     assert f"p {model.scree_.p_values[0]:.2g}, the smallest possible" in page.text
     shares = told.group_share
-    assert f"up {shares['up']:.0%}" in page.text.replace(f"{shares['up']:.0%} ", "", 1)
+    assert f"up {shares['up']:.0%}" in page.text
     leading = model.effects_[0, np.abs(model.effects_[0]).argmax()]
     assert f"{leading:+.2f}" in page.text
 
@@ -380,6 +381,14 @@ def test_a_scatter_has_the_foreground_on_top_and_up_is_up():
     assert grey[25:, 25:].any()
     assert not grey[25:, :25].any(), "the foreground lies on it"
     assert not grey[:25].any()
+
+
+def test_groups_have_colours_of_their_own_and_rows_without_one_are_grey():
+    fore = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    drawn = pixels(scatter_png(fore, np.empty((0, 2)), 50, 3, np.array([0, 1, -1])))
+    assert drawn[40:, :10].reshape(-1, 3).min(axis=0).tolist() == [213, 94, 0]
+    assert drawn[:10, 40:].reshape(-1, 3).min(axis=0).tolist() == [0, 114, 178]
+    assert drawn[:10, :10].reshape(-1, 3).min(axis=0).tolist() == [170, 170, 170]
 
 
 def test_a_histogram_is_drawn_of_constant_scores_too():

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from contrica import __version__
-from contrica.cli import compare, demo, fit, ranks, reproduce, transform
+from contrica.cli import compare, demo, fit, ranks, report, reproduce, transform
 from contrica.cli.console import plain_errors, print_line
 from contrica.cli.options import with_bundles
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
-    *(fit.fit, transform.transform, ranks.ranks),
+    *(fit.fit, transform.transform, report.report, ranks.ranks),
     *(demo.demo, compare.compare, reproduce.reproduce),
 ):
     app.command()(with_bundles(plain_errors(command)))

@@ -24,7 +24,7 @@ from contrica.cli.console import (
     say,
     told,
 )
-from contrica.cli.options import DataOptions, Overwrite, Pcs, RunOptions, n_pcs_of
+from contrica.cli.options import DataOptions, Overwrite, Pcs, RunOptions, Scale, n_pcs_of
 from contrica.cli.reading import Data, Pair, counts, read_pair
 from contrica.cli.scoring import pattern_names
 from contrica.cli.writing import FILES, write_figure, write_metadata, write_patterns, write_table
@@ -42,6 +42,10 @@ def compare(
     ] = False,
     components: Annotated[int, typer.Option(help="Patterns of each method to keep.")] = 2,
     n_pcs: Pcs = "auto",
+    scale: Scale = "none",
+    missing: Annotated[
+        str, typer.Option(help="Missing values: 'error' refuses them, 'impute' fills them.")
+    ] = "error",
     methods: Annotated[
         str | None,
         typer.Option(
@@ -73,7 +77,7 @@ def compare(
     )
     with results_as_json(run.json):
         with folder_or_none as folder, progress("reading") as warned:
-            pair = _demo_data() if demo else _read(data)
+            pair = _demo_data() if demo else _read(data, gaps=missing != "error")
             comparison = compare_methods(
                 pair.fore.named,
                 pair.backs[0].named,
@@ -81,7 +85,10 @@ def compare(
                 n_components=components,
                 methods=chosen,
                 n_pcs=n_pcs_of(n_pcs),
+                scale=scale,
+                missing=missing,
                 random_state=seed,
+                **pair.groups,
             )
             if folder is not None:
                 _write_comparison(folder, comparison, pair)
@@ -96,7 +103,7 @@ def compare(
         print_json({"out": output, "methods": found, "warnings": warned})
 
 
-def _read(data: DataOptions) -> Pair:
+def _read(data: DataOptions, *, gaps: bool) -> Pair:
     """Foreground and background, of which there is one."""
     backgrounds = data.background or []
     if len(backgrounds) > 1:
@@ -113,7 +120,7 @@ def _read(data: DataOptions) -> Pair:
             "a comparison needs data",
             remedy="Give DATA and --background, or --demo for the embedded digits on photographs.",
         )
-    return read_pair(data)
+    return read_pair(data, gaps=gaps)
 
 
 def _demo_data() -> Pair:
@@ -188,7 +195,11 @@ def _ratios(values: np.ndarray | None) -> str:
 
 
 def _column_notes(comparison: Comparison) -> Iterator[str]:
-    """One sentence on each column of the table."""
+    """What all methods were given, and one sentence on each column of the table."""
+    yield (
+        f"all methods: the same rows, in {comparison.n_dimensions} dimensions. With --n-pcs these are "
+        "principal components of both datasets together; no method needs all variables."
+    )
     yield (
         "contrast ratio k(b): variance along each pattern in the foreground over that in the background, "
         "on the rows fitted. Some methods maximise it, so a larger one is not by itself a better find."
@@ -211,7 +222,7 @@ def _column_notes(comparison: Comparison) -> Iterator[str]:
         "scores of cICA, but for its solver 'paper', are the sources: products with the filters, which "
         "undo the mixing. Those of all other methods are projections on the patterns."
     )
-    yield "seconds: wall time of the fit."
+    yield "seconds: wall time of the fit and its scores."
     yield (
         "chose: what was set from the data or by default, without labels; cPCA's α and PCPCA's γ by a "
         "rule of this package, since their authors choose by eye or by labels."

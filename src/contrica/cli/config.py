@@ -14,7 +14,7 @@ import typer
 from contrica import __version__
 from contrica.errors import ContricaError, FileError, FileMissingError, unmarked
 
-__all__ = ["read_config", "write_config"]
+__all__ = ["load_config", "option_name", "read_config", "write_config"]
 
 # What such a file also says, which is no option.
 FACTS = ("command", "version")
@@ -22,8 +22,17 @@ FACTS = ("command", "version")
 PASSING = ("config", "out", "overwrite", "json", "help")
 
 
-def _key(parameter: Any) -> str:
-    """What a file calls a parameter: the long name of the option, without its dashes."""
+def option_name(parameter: Any) -> str:
+    """What a file calls a parameter: the long name of the option, without its dashes.
+
+    Parameters
+    ----------
+    parameter : click.Parameter
+
+    Returns
+    -------
+    str
+    """
     long = [name for name in parameter.opts if name.startswith("--")]
     return long[0].removeprefix("--") if long else str(parameter.name)
 
@@ -49,7 +58,7 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         for name in names or [str(parameter.name)]:
             known[name] = parameter
     found: dict[str, Any] = {}
-    for key, value in _load(path).items():
+    for key, value in load_config(path).items():
         name = key.replace("_", "-")
         if key in FACTS:
             continue
@@ -69,7 +78,17 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_config(path: Path) -> dict[str, Any]:
+    """What a file says, whatever its keys are.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    dict
+    """
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
@@ -110,7 +129,7 @@ def write_config(path: Path, context: typer.Context) -> None:
         Of the command.
     """
     command = context.info_name
-    keys = {parameter.name: _key(parameter) for parameter in context.command.params}
+    keys = {parameter.name: option_name(parameter) for parameter in context.command.params}
     values = {keys[name]: value for name, value in context.params.items() if name in keys}
     values = {"data": None, "background": None, **values}  # what a reader looks for comes first
     lines = [

@@ -60,6 +60,9 @@ OPTIONS = {
     "methods": "--methods",
     "memory_limit": "--memory-limit",
     "missing": "--missing",
+    "image_shape": "--image-shape",
+    "stability": "--stability",
+    "n_resamples": "--stability",
     "device": "--device",
     "overwrite": "--overwrite",
     "key": "--key",
@@ -233,15 +236,19 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._latest = record.getMessage()
+        if getattr(record, "is_stage", False):
+            self._say()
+
+    def _say(self) -> None:
+        if self._latest != self._written:
+            self._written = self._latest
+            say("", f"{time.monotonic() - self._start:.0f} s: {self._latest} …")
 
     def _write(self) -> None:
         wait = FIRST_LINE
         while not self._over.wait(wait):
             wait = NEXT_LINE
-            if self._latest != self._written:
-                self._written = self._latest
-                seconds = time.monotonic() - self._start
-                say("", f"{seconds:.0f} s: {self._latest} …")
+            self._say()
 
     def close(self) -> None:
         self._over.set()

@@ -28,6 +28,7 @@ from contrica.cli.options import (
 )
 from contrica.cli.printing import fit_lines, fit_summary, print_fit
 from contrica.cli.reading import Pair, called_by_file, counts, read_pair, several
+from contrica.cli.reporting import ReportOptions, report_of_folder
 from contrica.cli.writing import FILES, write_fit
 from contrica.errors import ParameterError
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
@@ -93,12 +94,17 @@ def fit(
         ),
     ] = None,
     overwrite: Overwrite = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write report.html, one file to read.")
+    ] = True,
+    reported: ReportOptions = ReportOptions(),  # noqa: B008 - frozen
     run: RunOptions = RunOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Find the patterns of a foreground that its background does not have.
 
     Writes patterns.csv, scores.csv, background_scores.csv, metadata.csv, model.npz, summary.txt,
-    run.toml, which repeats the run, scree.png and scatter.png to the output folder. One
+    run.toml, which repeats the run, scree.png, scatter.png and report.html, which says all of it in one
+    file, to the output folder. One
     pattern is drawn as a histogram, two as a scatter, more as a grid.
     Several backgrounds share their patterns, each with weights of its own; the scree pools them, and
     the scatter draws them together, at most 20 000 rows of each. Files other than csv, tsv and npz are
@@ -140,12 +146,24 @@ def fit(
             write_config(folder / "run.toml", context)
             read = [counts(pair), *pair.notes]
             (folder / "summary.txt").write_text(_summary(model, read), encoding="utf-8")
+            if report:
+                logger.info("report")
+                notes += _write_report(folder, output, reported, pair, context)
         for line in read:
             print_line(line)
         print_fit(model, pair.fore.names, *notes)
         print_line(f"written to {output}", wrap=False)
         found = {"out": str(output), "rows": _counted(pair), **fit_summary(model, pair.fore.names)}
         print_json({**found, "files": _files(output), "warnings": warned})
+
+
+def _write_report(
+    folder: Path, output: Path, options: ReportOptions, pair: Pair, context: typer.Context
+) -> list[str]:
+    """Write report.html; what it could not say, in words."""
+    html, notes = report_of_folder(folder, output, options, pair=pair, command=context.command)
+    (folder / "report.html").write_text(html, encoding="utf-8")
+    return notes
 
 
 def _summary(model: Any, read: list[str]) -> str:

@@ -14,6 +14,7 @@ from contrica import plots
 from contrica.cli.reading import Data
 from contrica.cli.scoring import Sample, pattern_names, scores_of, without_names
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+from contrica.inference._data import source_scores
 from contrica.labels import numbered_groups
 from contrica.models import save
 from contrica.solvers.ranks import Ranks
@@ -32,6 +33,7 @@ __all__ = [
 FILES = (
     *("model.npz", "patterns.csv", "scores.csv", "scree.png", "scatter.png", "patterns.png"),
     *("background_scores.csv", "metadata.csv", "summary.txt", "run.toml", "report.html"),
+    "check.json",
     *("comparison.csv", "comparison.png", "patterns_*.csv", "scores_*.csv"),
     "background_scores_*.csv",
 )
@@ -145,8 +147,8 @@ def write_fit(
     write_blocks(folder / "scores.csv", shown.of(scores_of(bare, fore)), names, *fore.index)
     blocks = (
         block
-        for sample, back in zip(behind, backs, strict=True)
-        for block in sample.of(scores_of(bare, back))
+        for i, (sample, back) in enumerate(zip(behind, backs, strict=True))
+        for block in sample.of(_background_scores(bare, fore, backs, i))
     )
     indices, headings = zip(*(back.index for back in backs), strict=True)
     write_blocks(
@@ -160,6 +162,21 @@ def write_fit(
         model.feature_names_in_ = fore.columns.astype(object)
     save(model, folder / "model.npz")
     return notes
+
+
+def _background_scores(
+    model: Any, fore: Data, backs: Sequence[Data], number: int
+) -> Iterable[np.ndarray]:
+    """Scores of a background; with --scale each on the scale on which it was fitted."""
+    back = backs[number]
+    if model.background_spreads_ is None or model.projection_ != "filter":
+        return scores_of(model, back)
+    sizes = [len(data.values) for data in backs]
+    found = source_scores(model, fore.values, [data.values for data in backs]).back
+    if len(found) != sum(sizes):  # rows without any value have no scores
+        return scores_of(model, back)
+    start = sum(sizes[:number])
+    return [found[start : start + sizes[number]]]
 
 
 def _coloured(data: Data) -> tuple[np.ndarray | None, Sequence[str] | None]:

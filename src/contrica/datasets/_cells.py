@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from sklearn.utils import Bunch
 from contrica.datasets._folder import UNREADABLE, find_file
 from contrica.datasets._real import standardised
 from contrica.errors import FileError, FileMissingError, ParameterError, unmarked
+from contrica.rows.files.mtx import read_10x
 from contrica.rows.files.shared import optional_module
 from contrica.validation import check_choice, check_count
 
@@ -29,104 +28,6 @@ _KANG_NEEDS = (
     "It needs arrays data, indices, indptr, shape, gene, condition (ctrl, stim), donor and, with "
     "`preprocessing=usual` and of AnnData objects, total_umi."
 )
-
-
-def read_10x(folder: str | Path) -> Bunch:
-    """Counts of one sample in the format of 10x Genomics.
-
-    Parameters
-    ----------
-    folder : path
-        It, or one folder below it such as ``filtered_matrices_mex/hg19``, holds ``matrix.mtx`` (genes
-        by cells), ``genes.tsv`` or ``features.tsv``, and ``barcodes.tsv``; each also gzipped. Folders
-        named ``raw...`` are passed over.
-
-    Returns
-    -------
-    Bunch
-        ``counts``, sparse, of shape (n_cells, n_genes); ``gene_ids``, ``gene_names``, ``barcodes``.
-
-    Raises
-    ------
-    FileMissingError
-        If one of the three files is not there.
-    FileError
-        If they do not fit together.
-    """
-    from scipy.io import mmread
-
-    folder = Path(folder)
-    matrices = [
-        path
-        for path in sorted(folder.rglob("matrix.mtx*"))
-        if not any(part.startswith("raw") for part in path.relative_to(folder).parts)
-    ]
-    if len({path.parent for path in matrices}) > 1:
-        places = ", ".join(str(path.parent.relative_to(folder)) for path in matrices)
-        raise FileError(
-            "several-matrices",
-            f"{folder} has several count matrices ({places})",
-            remedy="Leave one of them.",
-        )
-    inner = matrices[0].parent if matrices else folder
-    matrix, genes, barcodes = (
-        _one_of(inner, names)
-        for names in (("matrix.mtx",), ("genes.tsv", "features.tsv"), ("barcodes.tsv",))
-    )
-    gene_rows, cells = _tsv(genes), _tsv(barcodes)
-    try:
-        counts = sparse.csr_array(mmread(matrix).T)
-    except UNREADABLE as error:
-        raise FileError(
-            "unreadable",
-            f"{matrix} is not a matrix in Matrix Market format ({error})",
-            remedy="Copy it anew.",
-        ) from error
-    if counts.shape != (len(cells), len(gene_rows)):
-        raise FileError(
-            "shape",
-            f"{matrix} has {counts.shape[1]} genes and {counts.shape[0]} cells",
-            f"{genes.name} names {len(gene_rows)} genes and {barcodes.name} {len(cells)} cells",
-            "The three files must be of one sample.",
-        )
-    if counts.data.size and not (np.isfinite(counts.data) & (counts.data >= 0)).all():
-        raise FileError(
-            "not-counts",
-            f"{matrix} contains negative numbers or NaN",
-            "counts are needed",
-            "Copy it anew, or undo what was done to the counts.",
-        )
-    return Bunch(
-        counts=counts,
-        gene_ids=np.array([row[0] for row in gene_rows]),
-        gene_names=np.array([row[1] if len(row) > 1 else row[0] for row in gene_rows]),
-        barcodes=np.array([row[0] for row in cells]),
-    )
-
-
-def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
-    for name in names:
-        for path in (folder / name, folder / f"{name}.gz"):
-            if path.is_file():
-                return path
-    raise FileMissingError(
-        "data-missing",
-        f"{' or '.join(names)} (or the same with .gz) is missing from {unmarked(folder)}",
-        "a sample in 10x format has matrix.mtx, genes.tsv or features.tsv, and barcodes.tsv",
-        "Put all three there.",
-        filename=folder / names[0],
-    )
-
-
-def _tsv(path: Path) -> list[list[str]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8", newline="") as file:
-            return [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
-    except (OSError, EOFError, ValueError) as error:
-        raise FileError(
-            "unreadable", f"{path} could not be read ({error})", remedy="Copy it anew."
-        ) from error
 
 
 def load_transplant(

@@ -33,10 +33,6 @@ class ScoringContrastive(ContrastTransformer):
     def _axes(self) -> np.ndarray:
         return self.components_ if self.projection_ == "pattern" else self.filters_
 
-    @property
-    def _projector(self) -> np.ndarray:
-        return self._axes if self.scale_ is None else self._axes / self.scale_
-
     def _source_filters(self, background: int | None = None) -> np.ndarray:
         """Filters of the sources in the variables' units, as rows; of a background, by its number."""
         scale = self.scale_
@@ -49,12 +45,6 @@ class ScoringContrastive(ContrastTransformer):
         """The patterns as columns, which scikit-learn's FastICA has under this name."""
         check_is_fitted(self)
         return self.components_.T
-
-    @property
-    def original_components_(self) -> np.ndarray:
-        """The patterns in the units of the variables: what one unit of a score adds to each of them."""
-        self._check_fitted()
-        return self.components_ if self.scale_ is None else self.components_ * self.scale_
 
     @property
     def effects_(self) -> np.ndarray | None:

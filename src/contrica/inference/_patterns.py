@@ -129,6 +129,8 @@ class ScoreMoments(NamedTuple):
         -------
         ScoreMoments
         """
+        if not scores.size:
+            return cls(*[float("nan")] * 4)
         mean = float(scores.mean())
         centred = scores - mean
         variance = float(np.mean(centred**2))

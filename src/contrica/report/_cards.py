@@ -81,7 +81,7 @@ def _card(material: Material, number: int) -> Html:
         _variables(model, number, told.features),
         element("figure", histogram_svg(above, below, drawn), _caption(told)),
         element("dl", *_numbers(model, number, told, repeated), class_="numbers"),
-        _groups(told),
+        _groups(_shares(model, told)),
         class_="card" if told.stands_out else "card weak",
         id=f"pattern-{number + 1}",
     )
@@ -182,17 +182,24 @@ def _numbers(
     t_values = getattr(model, "pattern_t_values_", None)
     if t_values is not None and not np.isnan(t_values[number]):
         lines.append(("t of its weight", f"{t_values[number]:.1f}"))
-    lines += [
-        ("p", _p_in_words(model, number)),
-        ("mean shift", f"{told.shift:+.2f} sd of the background"),
-        ("skewness", f"{fore.skewness:+.2f} (background {back.skewness:+.2f})"),
-        ("kurtosis", f"{fore.kurtosis:+.2f} (background {back.kurtosis:+.2f})"),
-        ("stability", _stability_in_words(repeated, number)),
-    ]
+    lines.append(("p", _p_in_words(model, number)))
+    if np.isnan(back.mean):  # no scores of the background
+        lines += [("skewness", _moment(fore.skewness)), ("kurtosis", _moment(fore.kurtosis))]
+    else:
+        lines += [
+            ("mean shift", f"{_moment(told.shift)} sd of the background"),
+            ("skewness", f"{_moment(fore.skewness)} (background {_moment(back.skewness)})"),
+            ("kurtosis", f"{_moment(fore.kurtosis)} (background {_moment(back.kurtosis)})"),
+        ]
+    lines.append(("stability", _stability_in_words(repeated, number)))
     if told.nearest_background is not None:
         nearest, cosine = told.nearest_background
         lines.append(("nearest background pattern", f"{nearest + 1}, |cosine| {cosine:.2f}"))
     return [(element("dt", name), element("dd", text)) for name, text in lines]
+
+
+def _moment(value: float) -> str:
+    return "0.00" if abs(value) < 0.005 else f"{value:+.2f}"
 
 
 def _p_in_words(model: Any, number: int) -> str:
@@ -209,27 +216,31 @@ def _p_in_words(model: Any, number: int) -> str:
 
 def _stability_in_words(repeated: Stability | str, number: int) -> str:
     if isinstance(repeated, str):
-        return repeated
+        return repeated.partition(";")[0]  # how it can be computed is said above
     if not repeated.n_resamples:
         return f"{repeated.index[number]:.2f} on average over fits without one group"
     found = f"returned in {repeated.n_found[number]} of {repeated.n_resamples} resamples"
     return f"{repeated.index[number]:.2f}, {found} of {repeated.unit}"
 
 
-def _groups(told: Explanation) -> Html | None:
-    """How much of the score every group has."""
-    if not told.group_share:
+def _shares(model: Any, told: Explanation) -> dict[str, float]:
+    """How much of the score every group has: as the fit found, or of groups that it did not know."""
+    known = getattr(model, "group_share_", None)
+    if known is None or model.groups_ is None:
+        return told.group_share
+    return dict(zip(map(str, model.groups_), map(float, known[told.pattern]), strict=True))
+
+
+def _groups(shares: dict[str, float]) -> Html | None:
+    if not shares:
         return None
-    order = sorted(told.group_share.items(), key=lambda pair: -pair[1])
+    order = sorted(shares.items(), key=lambda pair: -pair[1])
     top = max(order[0][1], np.finfo(float).tiny)
     rows = [
         element(
             "tr",
             element("th", name, scope="row"),
-            element(
-                "td",
-                element("meter", f"{share:.0%}", value=f"{share / top:.3f}", aria_hidden="true"),
-            ),
+            element("td", _bar(share, np.array([np.nan]), 0.0, top), class_="track"),
             element("td", f"{share:.0%}"),
         )
         for name, share in order[:N_GROUPS]

@@ -239,6 +239,7 @@ class Material:
         Fitted.
     foreground : Samples
     backgrounds : tuple of Samples
+        None where a folder of an earlier version has no scores of them.
     groups : Groups or None
         Of the foreground's rows.
     check : Report or str
@@ -267,12 +268,19 @@ class Material:
     @property
     def background_scores(self) -> np.ndarray:
         """Of all backgrounds, one below the other."""
-        return np.vstack([each.scores for each in self.backgrounds])
+        nothing = np.empty((0, self.foreground.scores.shape[1]))
+        return np.vstack([nothing, *(each.scores for each in self.backgrounds)])
 
-    def diagnosis(self) -> Report:
-        """What speaks against the patterns, columns of metadata as covariates."""
+    def diagnosis(self) -> Report | str:
+        """What speaks against the patterns, columns of metadata as covariates; or why nothing is said."""
         fore = self.foreground
-        columns = [Column.of(name, values) for name, values in fore.columns.items()]
+        if not self.backgrounds:
+            return "Not made: there are no scores of the background."
+        columns = [
+            Column.of(name, values)
+            for name, values in fore.columns.items()
+            if self.groups is None or name != "groups"
+        ]
         told = {}
         for each in columns:
             if each is not None and len(each.levels) <= MAX_KINDS:

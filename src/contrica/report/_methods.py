@@ -117,9 +117,9 @@ def methods(material: Material) -> Paragraph:
         return f"[{cited.index(key) + 1}]"
 
     model = material.model
-    n_back = " and ".join(str(each.n_rows) for each in material.backgrounds)
+    n_back = " and ".join(f"{each.n_rows} " for each in material.backgrounds)
     first = (
-        f"We looked for patterns of {material.foreground.n_rows} foreground samples that {n_back} "
+        f"We looked for patterns of {material.foreground.n_rows} foreground samples that {n_back}"
         f"background samples do not have, over {model.n_features_in_} variables, by contrastive "
         f"independent component analysis {cite('cica')} as implemented in contrica {__version__}."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -90,12 +91,15 @@ def _note(*text: Any) -> Html:
 
 def _asked(material: Material) -> Iterator[Html]:
     model, fore = material.model, material.foreground
-    lines: list[tuple[str, Any]] = [(fore.name, f"{fore.n_rows} rows")]
-    lines += [(each.name, f"{each.n_rows} rows") for each in material.backgrounds]
+    rest = dict(material.asked)
+    lines: list[tuple[str, Any]] = []
+    for each in (fore, *material.backgrounds):
+        which = rest.pop(each.name, "")
+        lines.append((each.name, f"{each.n_rows} rows" + (f": {which}" if which else "")))
     lines.append(("variables", model.n_features_in_))
     if getattr(model, "groups_", None) is not None:
         lines.append(("groups of the foreground", len(model.groups_)))
-    lines += list(material.asked.items())
+    lines += list(rest.items())
     options = ", ".join(f"{name} = {value}" for name, value in _options(model))
     lines.append(("options beside the defaults", options or "none"))
     yield element("p", "Which patterns does the foreground have that the background does not have?")
@@ -136,41 +140,53 @@ def _found(material: Material) -> Iterator[Html]:
 
 
 def _findings(material: Material) -> Iterator[Html]:
-    after = material.diagnosis()
+    before, after = material.check, material.diagnosis()
+    yield element("h3", "Before the fit, of the data")
+    if isinstance(before, str):
+        yield _note(before)
+    else:
+        known = [_without_known_advice(each, material.model) for each in before.findings]
+        yield from _listed(known, before.about)
+    yield element("h3", "After the fit, of the patterns")
+    if isinstance(after, str):
+        yield _note(after)
+        return
     related = [each for each in after.findings if each.code == "covariate"]
     others = [each for each in after.findings if each.code != "covariate"]
-    yield element("h3", "Before the fit, of the data")
-    if isinstance(material.check, str):
-        yield _note(material.check)
-    else:
-        yield from _listed(material.check.findings, material.check.about)
-    yield element("h3", "After the fit, of the patterns")
     yield from _listed(others, after.about)
     if related:
         yield element("h3", "Metadata that go along with a score")
-        yield from _listed(related)
+        yield element("ul", [element("li", _words(each.words), ".") for each in related])
+        yield _note(RELATED)
 
 
-def _listed(findings: Sequence[Finding], about: str = "") -> Iterator[Html]:
-    if about:
-        yield _note(about[:1].upper() + about[1:], ".")
+RELATED = (
+    "What goes along with a score may be what the pattern is: the effect that you look for, or something "
+    "else in which the datasets differ."
+)
+
+
+def _listed(findings: Sequence[Finding], about: str) -> Iterator[Html]:
+    yield _note(about[:1].upper() + about[1:], ".")
     if not findings:
         yield element("p", "Nothing was found that speaks against them.")
         return
-    common = {each.advice for each in findings} if len(findings) > 1 else set()
-    said = common.pop() if len(common) == 1 else ""
     items = [
         element(
             "li",
             element("strong", each.severity, class_=f"severity {each.severity}"),
             *(" ", _words(each.words), ". "),
-            element("em", _words(each.advice)) if each.advice and not said else None,
+            element("em", _words(each.advice)) if each.advice else None,
         )
         for each in findings
     ]
     yield element("ul", items, class_="findings")
-    if said:
-        yield element("p", element("em", _words(said)))
+
+
+def _without_known_advice(finding: Finding, model: Any) -> Finding:
+    """What the fit has done already needs no advice."""
+    filled = finding.code == "missing-values" and model.missing != "error"
+    return replace(finding, advice="") if filled else finding
 
 
 def _words(text: str) -> list[Any]:
@@ -232,7 +248,7 @@ def _scores(
 
 
 def _still(material: Material) -> Html:
-    """The first two scores as a picture, where there is no script."""
+    """The first two scores as a picture, where no script runs."""
     fore, back = material.foreground.scores, material.background_scores
     if fore.shape[1] == 1:
         return _note("The score's histogram is on its card, below.")
@@ -305,19 +321,32 @@ def _rivals(comparison: Comparison) -> Iterator[Html]:
         lines = each.title.splitlines()
         inside: Html = _note("failed")
         if each.scores is not None and each.background_scores is not None:
-            inside = _panel(each.name, each.scores, each.background_scores)
+            inside = _panel(each.name, each.scores, each.background_scores, comparison.groups)
         notes = [_note(line) for line in lines[1:]]
         panels.append(element("figure", element("figcaption", each.name), inside, notes))
     yield element("div", panels, class_="panels")
+    if comparison.groups is not None:
+        shown = [
+            *comparison.group_names[:6],
+            *(["others"] if len(comparison.group_names) > 6 else []),
+        ]
+        yield _note(
+            [
+                (element("span", class_="dot", style=f"background: var(--c{i})"), f"{name} ")
+                for i, name in enumerate(shown)
+            ],
+            element("span", class_="dot", style="background: var(--back)"),
+            "background",
+        )
 
 
-def _panel(name: str, fore: np.ndarray, back: np.ndarray) -> Html:
+def _panel(name: str, fore: np.ndarray, back: np.ndarray, groups: np.ndarray | None) -> Html:
     if fore.shape[1] == 1:
         rng = np.random.default_rng(0)  # heights that say nothing
         fore, back = (np.column_stack([each, rng.random(len(each))]) for each in (fore, back))
     return element(
         "img",
-        src=png_source(scatter_png(fore[:, :2], back[:, :2], 200, 2)),
+        src=png_source(scatter_png(fore[:, :2], back[:, :2], 200, 2, groups)),
         alt=f"Scatter of the first two scores by {name}",
     )
 

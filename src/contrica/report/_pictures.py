@@ -14,6 +14,10 @@ __all__ = ["histogram_svg", "pattern_png", "scatter_png"]
 
 # Blue and vermilion of Okabe and Ito, which colour-blind readers tell apart; grey is the background's.
 BLUE, VERMILION, GREY, WHITE = (0, 114, 178), (213, 94, 0), (170, 170, 170), (255, 255, 255)
+# Of groups, as --c0 to --c6 of the style sheet; the last one is of all others.
+PALETTE = np.array(
+    [VERMILION, BLUE, (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (60, 60, 64)]
+)
 
 
 def _png(pixels: np.ndarray) -> bytes:
@@ -50,7 +54,13 @@ def pattern_png(pattern: np.ndarray, shape: Sequence[int]) -> bytes:
     return _png(np.rint(WHITE + (ends - np.array(WHITE)) * np.abs(unit)[..., None]))
 
 
-def scatter_png(fore: np.ndarray, back: np.ndarray, side: int = 360, dot: int = 3) -> bytes:
+def scatter_png(
+    fore: np.ndarray,
+    back: np.ndarray,
+    side: int = 360,
+    dot: int = 3,
+    codes: np.ndarray | None = None,
+) -> bytes:
     """Points of both datasets, the background's beneath; without axes, scales or a legend.
 
     The picture holds all points but, at either end of both axes, the outermost 0.2 % of the foreground's.
@@ -63,6 +73,8 @@ def scatter_png(fore: np.ndarray, back: np.ndarray, side: int = 360, dot: int = 
         Width and height, in pixels.
     dot : int
         Width of a point.
+    codes : ndarray of int, shape (n_rows,), optional
+        Numbers of the foreground's groups, which have a colour each; below 0 of rows in none.
 
     Returns
     -------
@@ -72,12 +84,15 @@ def scatter_png(fore: np.ndarray, back: np.ndarray, side: int = 360, dot: int = 
     low, high = np.quantile(fore, [0.002, 0.998], axis=0)
     middle, reach = (low + high) / 2, np.maximum((high - low) * 0.53, np.finfo(float).tiny)
     pixels = np.full((side, side, 3), 255, dtype=np.uint8)
-    for points, colour in ((back, GREY), (fore, VERMILION)):
+    numbers = np.zeros(len(fore), dtype=int) if codes is None else codes
+    known = PALETTE[np.minimum(numbers, len(PALETTE) - 1)]
+    of_fore = np.where(numbers[:, None] < 0, GREY, known)
+    for points, colours in ((back, np.tile(GREY, (len(back), 1))), (fore, of_fore)):
         unit = (points - middle) / reach
-        unit = unit[(np.abs(unit) <= 1).all(axis=1)]
-        columns, rows = np.rint((unit * (1, -1) + 1) / 2 * (side - dot)).astype(int).T
+        inside = (np.abs(unit) <= 1).all(axis=1)
+        columns, rows = np.rint((unit[inside] * (1, -1) + 1) / 2 * (side - dot)).astype(int).T
         for i, j in np.ndindex(dot, dot):
-            pixels[rows + i, columns + j] = colour
+            pixels[rows + i, columns + j] = colours[inside]
     return _png(pixels)
 
 
@@ -97,8 +112,9 @@ def histogram_svg(fore: np.ndarray, back: np.ndarray, label: str, n_bins: int = 
         An ``svg``; colours are those of the style sheet.
     """
     width, height = 240, 60
-    ends = np.array([np.quantile(fore, [0.002, 0.998]), np.quantile(back, [0.02, 0.98])])
-    low, high = ends[:, 0].min(), ends[:, 1].max()
+    ends = [np.quantile(fore, [0.002, 0.998])]
+    ends += [np.quantile(back, [0.02, 0.98])] if back.size else []
+    low, high = np.min(ends), np.max(ends)
     edges = np.linspace(low, high if high > low else low + 1, n_bins + 1)
     counts = [np.histogram(part, edges)[0] / max(part.size, 1) for part in (back, fore)]
     top = max(float(part.max()) for part in counts) or 1.0
