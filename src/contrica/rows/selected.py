@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from contrica.rows.arrays import SlicedRows, numpy_doubles
 from contrica.rows.containers import as_rows
-from contrica.rows.device import package_of
 from contrica.rows.protocol import Rows
 from contrica.rows.sparse import SparseRows
 
@@ -36,8 +35,10 @@ class SelectedRows(Rows):
 
     def pieces(self) -> Iterator[Any]:
         """Consecutive blocks that know ``@``, as `Rows.pieces` says."""
-        start = 0
+        start, stop = 0, int(np.flatnonzero(self._kept).max(initial=-1)) + 1
         for piece in self._rows.pieces():
+            if start >= stop:
+                return
             own = self._kept[start : start + piece.shape[0]]
             start += piece.shape[0]
             if own.any():
@@ -83,8 +84,10 @@ def select(data: Any, kept: np.ndarray, columns: np.ndarray, *, lazily: bool = F
         return SelectedRows(SlicedRows(data, numpy_doubles), kept, columns)
     if sp.issparse(data) and not lazily:
         return SparseRows(data.tocsr()[kept][:, columns])
-    if package_of(data) == "dask" and not lazily:
-        return as_rows(data[np.flatnonzero(kept)][:, columns])
+    if any(each.__module__.startswith("dask.") for each in type(data).__mro__):
+        data = data[:]  # of anndata's own class where it is a view
+        if not lazily:
+            return as_rows(data[np.flatnonzero(kept)][:, columns])
     rows = as_rows(data)
     if not isinstance(rows, Rows):
         return np.asarray(rows)[np.ix_(kept, columns)]
