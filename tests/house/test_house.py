@@ -32,6 +32,7 @@ ROOMS = [
     {"compare"},
     {"tl"},
     {"plots"},
+    {"pl", "report"},
     {"experiments"},
     {"cli"},
 ]

@@ -33,10 +33,12 @@ def demo(
         data = load_digits_on_photos()
         height, width = data.image_shape
         pixels = np.array([f"pixel_{i}_{j}" for i in range(height) for j in range(width)])
-        fore, back = Data(data.foreground, pixels, None), Data(data.background, pixels, None)
+        digits = np.array(data.label_names)[data.labels]
+        fore = Data(data.foreground, pixels, None, labels=digits)
+        back = Data(data.background, pixels, None)
         model = ContrastiveICA(2, random_state=seed)
         model.fit(fore.values, background=back.values)
-        write_fit(folder, model, fore, [back], data.labels, data.label_names)
+        write_fit(folder, model, fore, [back])
         write_figure(_images(data, model), folder / "patterns.png")
     print_fit(model, fore.names, *_correlations(data, model))
     print_line(f"written to {output}", wrap=False)
@@ -46,11 +48,13 @@ def _images(data: Any, model: ContrastiveICA) -> Any:
     """The mean digits, and the patterns that were found."""
     symbol, ratios = ranking_ratio(model)
     titles = [f"pattern {i}\n{symbol} = {ratio:.3g}" for i, ratio in enumerate(ratios, start=1)]
-    return plots.images(
-        np.vstack([data.patterns, model.components_]),
-        data.image_shape,
-        ["mean 0", "mean 1", *titles],
-    )
+    with plots.without_pyplot():
+        axes = plots.images(
+            np.vstack([data.patterns, model.components_]),
+            data.image_shape,
+            ["mean 0", "mean 1", *titles],
+        )
+    return axes[0].figure
 
 
 def _correlations(data: Any, model: ContrastiveICA) -> Iterator[str]:
