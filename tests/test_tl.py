@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from contrica import ContrastiveICA, inference, tl
+from contrica.datasets import kang_anndata
 from contrica.errors import (
     DataError,
     DataTypeError,
@@ -182,8 +183,9 @@ def as_container(adata, kind, tmp_path):
     elif kind == "sparse view":
         adata.X = sp.csr_array(adata.X)
         return adata[np.arange(adata.n_obs)]
-    elif kind == "dask":
+    elif kind in ("dask", "dask view"):
         adata.X = da.from_array(adata.X, chunks=(100, 17))
+        return adata[np.arange(adata.n_obs)] if kind == "dask view" else adata
     elif kind == "sparse dask":
         adata.X = da.from_array(adata.X, chunks=(100, GENES)).map_blocks(sp.csr_matrix)
     elif kind.startswith("backed"):
@@ -193,7 +195,8 @@ def as_container(adata, kind, tmp_path):
     return adata
 
 
-KINDS = ["view", "csr", "csc", "sparse view", "dask", "sparse dask", "backed dense", "backed csr"]
+KINDS = ["view", "csr", "csc", "sparse view", "dask", "dask view", "sparse dask"]
+KINDS += ["backed dense", "backed csr"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -299,6 +302,17 @@ def test_a_representation_has_patterns_over_its_coordinates(adata):
     assert told.value.code == "no-genes"
 
 
+def test_missing_values_are_filled_where_that_is_asked_for(adata):
+    holes = np.random.default_rng(4).random(adata.shape) < 0.02
+    adata.X[holes] = np.nan
+    with pytest.raises(DataError) as told:
+        tl.cica(adata, "condition", "ctrl")
+    assert told.value.code == "not-finite"
+    tl.cica(adata, "condition", "ctrl", n_comps=1, missing="impute")
+    assert np.isfinite(adata.obsm["X_cica"]).all()
+    assert_array_equal(tl.get_model(adata).n_missing_.sum(), holes[:, :USED].sum())
+
+
 def test_with_own_scales_the_background_is_scored_on_its_own(adata):
     back = (adata.obs["condition"] == "ctrl").to_numpy()
     adata.X[back] = 3 * adata.X[back] + 1  # as if on another scale
@@ -398,6 +412,7 @@ def test_methods_are_compared(adata, tmp_path):
         ({"n_components": 2}, ParameterError, "other-name", "n_comps"),
         ({"solvr": "joint"}, ParameterError, "unknown-option", "Did you mean solver?"),
         ({"solver": "fast"}, ParameterError, "unknown-choice", "solver"),
+        ({"key_added": "a/b"}, ParameterError, "bad-key", "slash"),
         ({"random_state": -1}, ParameterError, "bad-seed", "random_state"),
     ],
 )
@@ -479,6 +494,33 @@ def test_what_would_copy_a_file_is_refused(made, tmp_path):
             tl.cica(given, "condition", "ctrl", n_comps=1, copy=copy)
         assert told.value.code == "backed"
     adata.file.close()
+
+
+def test_a_file_by_columns_is_told(made, tmp_path):
+    adata = made.copy()
+    adata.X = sp.csc_matrix(adata.X)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    adata = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    with pytest.raises(DataError) as told:
+        tl.cica(adata, "condition", "ctrl")
+    assert told.value.code == "stored-by-columns"
+    adata.file.close()
+
+
+@pytest.mark.slow
+def test_stimulated_blood_cells_have_two_interferon_programmes(real_data):
+    """Of all cells, and of myeloid cells, by the 2000 genes of largest variance."""
+    adata = kang_anndata(real_data)
+    mean = np.asarray(adata.X.mean(axis=0)).ravel()
+    variance = np.asarray(adata.X.multiply(adata.X).mean(axis=0)).ravel() - mean**2
+    adata.var["varies"] = np.argsort(np.argsort(-variance)) < 2000
+    tl.cica(adata, "condition", "ctrl", groups="donor", mask_var="varies", n_comps=2)
+    genes = tl.rank_genes(adata, test=False, n_genes=20)
+    leading = [set(own) for _, own in genes.groupby("pattern")["gene"]]
+    common, myeloid = {"IFIT1", "IFIT3", "ISG15", "MX1"}, {"CXCL10", "CXCL11", "APOBEC3A", "IDO1"}
+    assert any(common <= own for own in leading)
+    assert any(myeloid <= own for own in leading)
+    assert adata.uns["cica"]["p_values"][0] <= 0.005
 
 
 def test_the_estimator_points_to_this_room(made):

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from contrica.rows.arrays import SlicedRows, numpy_doubles
 from contrica.rows.containers import as_rows
-from contrica.rows.device import package_of
 from contrica.rows.protocol import Rows, block_rows
 from contrica.rows.sparse import SparseRows
 
@@ -55,7 +54,10 @@ class SelectedRows(Rows):
 
     def _chosen(self, blocks: Iterator[Any]) -> Iterator[Any]:
         start = 0
+        end = np.inf if self._rows is None else np.flatnonzero(self._rows).max(initial=-1) + 1
         for block in blocks:
+            if start >= end:  # nothing more is chosen
+                return
             stop = start + block.shape[0]
             own = block if self._rows is None else block[self._rows[start:stop]]
             start = stop
@@ -118,8 +120,10 @@ def select(data: Any, kept: np.ndarray, columns: np.ndarray, *, lazily: bool = F
         return SelectedRows(SlicedRows(data, numpy_doubles), kept, columns)
     if sp.issparse(data) and not lazily:
         return SparseRows(data.tocsr()[kept][:, columns])
-    if package_of(data) == "dask" and not lazily:
-        return as_rows(data[np.flatnonzero(kept)][:, columns])
+    if any(each.__module__.startswith("dask.") for each in type(data).__mro__):
+        data = data[:]  # of anndata's own class where it is a view
+        if not lazily:
+            return as_rows(data[np.flatnonzero(kept)][:, columns])
     rows = as_rows(data)
     if not isinstance(rows, Rows):
         return np.asarray(rows)[np.ix_(kept, columns)]

@@ -24,7 +24,15 @@ from contrica.tl._selection import (
     find_source,
     group_labels_of,
 )
-from contrica.tl._storage import check_writable, entry_of, get_model, result_of, text, to_write
+from contrica.tl._storage import (
+    check_key,
+    check_writable,
+    entry_of,
+    get_model,
+    result_of,
+    text,
+    to_write,
+)
 
 __all__ = ["cica", "remove_background", "score"]
 
@@ -119,6 +127,7 @@ def cica(
     ((600, 1), 3)
     """
     check_adata(adata)
+    check_key(key_added)
     check_writable(adata, copy=copy)
     model = _model(n_comps, random_state, options)
     cells = find_cells(adata, groupby, background, foreground)
@@ -172,8 +181,7 @@ def _model(n_comps: Any, random_state: Any, options: dict[str, Any]) -> Contrast
 def _warn_of_counts(source: Source, cells: Cells) -> None:
     """Warn of raw counts, as a few cells show them; gaps aside."""
     some = np.zeros_like(cells.fore)
-    for mask in (cells.fore, cells.back):
-        some[np.flatnonzero(mask)[:CLOSE_CELLS]] = True
+    some[np.flatnonzero(cells.fore | cells.back)[:CLOSE_CELLS]] = True
     rows = source.rows(some, lazily=True)
     both = np.vstack(list(iterate_blocks(rows, CLOSE_CELLS)))
     if look_like_counts(both):

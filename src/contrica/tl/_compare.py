@@ -10,7 +10,7 @@ import numpy as np
 from contrica.compare import compare_methods
 from contrica.errors import DataError, unmarked
 from contrica.tl._selection import check_adata, column_labels, find_cells, find_source
-from contrica.tl._storage import check_writable, text, to_write
+from contrica.tl._storage import check_key, check_writable, text, to_write
 
 __all__ = ["compare"]
 
@@ -63,6 +63,7 @@ def compare(
     import pandas as pd
 
     check_adata(adata)
+    check_key(key_added)
     check_writable(adata, copy=copy)
     cells = find_cells(adata, groupby, background, foreground)
     source = find_source(adata, layer, use_rep, mask_var)

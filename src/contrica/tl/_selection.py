@@ -16,7 +16,6 @@ from contrica.errors import (
     ParameterError,
     unmarked,
 )
-from contrica.rows.device import package_of
 from contrica.rows.groups import group_name, is_missing
 from contrica.rows.protocol import Rows
 from contrica.rows.selected import select
@@ -123,8 +122,9 @@ def column_labels(adata: Any, column: Any, parameter: str) -> Labels:
     codes, found = pd.factorize(adata.obs[column])
     missing = np.array([is_missing(each) for each in found], dtype=bool)
     texts = [group_name(each) for each in found]
-    names = tuple(dict.fromkeys(t for t, gone in zip(texts, missing, strict=True) if not gone))
-    numbers = [-1 if gone else names.index(t) for t, gone in zip(texts, missing, strict=True)]
+    names = tuple(dict.fromkeys(np.array(texts, dtype=object)[~missing]))
+    number = {name: i for i, name in enumerate(names)}
+    numbers = [-1 if gone else number[t] for t, gone in zip(texts, missing, strict=True)]
     return Labels(np.array([*numbers, -1], dtype=int)[codes], names)
 
 
@@ -375,7 +375,7 @@ def _representation(adata: Any, layer: str | None, use_rep: str, mask_var: Any) 
         )
     check_known("use_rep", use_rep, adata.obsm, "adata.obsm")
     data = adata.obsm[use_rep]
-    data = data.to_numpy() if package_of(data) == "pandas" else data
+    data = data.to_numpy() if hasattr(data, "to_numpy") else data
     count = int(data.shape[1])
     names = np.array([f"{use_rep}_{i + 1}" for i in range(count)], dtype=object)
     return Source(data, names, np.arange(count), "")

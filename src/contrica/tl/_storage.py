@@ -14,7 +14,7 @@ from contrica.models import model_of
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.tl._selection import Cells, Source, check_adata
 
-__all__ = ["check_writable", "entry_of", "get_model", "result_of", "text", "to_write"]
+__all__ = ["check_key", "check_writable", "entry_of", "get_model", "result_of", "text", "to_write"]
 
 
 def text(value: Any) -> Any:
@@ -29,6 +29,22 @@ def text(value: Any) -> Any:
     object
     """
     return "" if value is None else value
+
+
+def check_key(key_added: Any) -> None:
+    """Refuse a name that files of AnnData cannot have.
+
+    Parameters
+    ----------
+    key_added : object
+    """
+    if not isinstance(key_added, str) or not key_added.strip() or "/" in key_added:
+        raise ParameterError(
+            "bad-key",
+            f"`key_added={unmarked(key_added)}` cannot be the name of a result",
+            "text without a slash is needed",
+            parameter="key_added",
+        )
 
 
 def check_writable(adata: Any, *, copy: bool) -> None:
