@@ -15,7 +15,6 @@ import typer
 from contrica.cli.config import load_config, option_name
 from contrica.cli.reading import Data, Pair, called_by_file
 from contrica.cli.scoring import without_names
-from contrica.compare import compare_methods
 from contrica.errors import (
     ContricaError,
     DataError,
@@ -26,6 +25,7 @@ from contrica.errors import (
 from contrica.inference import check, stability
 from contrica.inference._findings import Report
 from contrica.inference._stability import Stability
+from contrica.report._build import compare_with
 from contrica.report._folder import material_of_folder, save_check
 from contrica.report._material import Material, check_image_shape
 from contrica.report._page import page
@@ -171,9 +171,8 @@ def _with_rows(
     if options.compare:
         with told("other methods"):
             fore, *backs = _rows(pair)
-            compared = compare_methods(
-                *(fore, np.vstack(backs)), labels=pair.fore.labels, n_components=2, random_state=0
-            )
+            model, labels = without_names(material.model), pair.fore.labels
+            compared = compare_with(model, fore, backs, pair.groups, labels)
             material = replace(material, comparison=compared)
     return material, notes
 
