@@ -30,7 +30,9 @@ ROOMS = [
     {"inference"},
     {"datasets", "labels", "models"},
     {"compare"},
+    {"tl"},
     {"plots"},
+    {"pl"},
     {"experiments"},
     {"cli"},
 ]

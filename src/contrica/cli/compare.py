@@ -144,14 +144,9 @@ def _write_comparison(folder: Path, comparison: Comparison, pair: Pair) -> None:
                 *(result.background_scores, names, *pair.backs[0].index),
             )
     write_metadata(folder / "metadata.csv", pair.fore, pair.backs)
-    figure = plots.small_multiples(
-        [result.scores for result in comparison],
-        [result.title for result in comparison],
-        comparison.groups,
-        backgrounds=[result.background_scores for result in comparison],
-        label_names=comparison.group_names,
-    )
-    write_figure(figure, folder / "comparison.png")
+    with plots.without_pyplot():
+        axes = plots.comparison(comparison)
+    write_figure(axes[0].figure, folder / "comparison.png")
 
 
 def _print_comparison(comparison: Comparison) -> None:
