@@ -8,6 +8,9 @@ from hypothesis import settings
 
 from contrica.datasets import load_mouse_protein
 
+# No test needs a display.
+os.environ["MPLBACKEND"] = "agg"
+
 # Machines that run tests are shared: a slow moment is no failure.
 settings.register_profile("shared", deadline=None)
 settings.load_profile("shared")
@@ -35,6 +38,14 @@ def _no_lost_cluster(request):
             distributed.default_client()
         except ValueError:
             dask.config.set(scheduler=None)
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_closed():
+    """Figures of pyplot stay open until somebody closes them."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

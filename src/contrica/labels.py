@@ -17,7 +17,7 @@ from contrica.errors import (
     warn,
 )
 
-__all__ = ["numbered_groups", "read_labels", "without_missing"]
+__all__ = ["group_numbers", "numbered_groups", "read_labels", "without_missing"]
 
 _LABEL_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _NO_LABEL = ("", "NA", "NaN", "nan")
@@ -54,10 +54,8 @@ def numbered_groups(labels: Any, n_rows: int) -> tuple[np.ndarray, tuple[str, ..
             "Give one label per row, in the same order.",
             "labels",
         )
-    texts = ["" if _is_missing(value) else str(value).strip() for value in values]
-    texts = ["" if text in _NO_LABEL else text for text in texts]
-    names = _ordered(set(texts) - {""})
-    unlabelled = texts.count("")
+    numbers, names = group_numbers(values)
+    unlabelled = int(np.sum(numbers < 0))
     if not 2 <= len(names) < n_rows - unlabelled:
         raise DataError(
             "groups",
@@ -75,8 +73,27 @@ def numbered_groups(labels: Any, n_rows: int) -> tuple[np.ndarray, tuple[str, ..
                 parameter="labels",
             )
         )
+    return numbers, names
+
+
+def group_numbers(labels: Any) -> tuple[np.ndarray, tuple[str, ...]]:
+    """As `numbered_groups`, of any number of groups.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_rows,)
+
+    Returns
+    -------
+    numbers : ndarray of int of shape (n_rows,)
+    names : tuple of str
+    """
+    values = np.asarray(labels, dtype=object)
+    texts = ["" if _is_missing(value) else str(value).strip() for value in values]
+    texts = ["" if text in _NO_LABEL else text for text in texts]
+    names = _ordered(set(texts) - {""})
     number = {name: i for i, name in enumerate(names)} | {"": -1}
-    return np.array([number[text] for text in texts]), tuple(names)
+    return np.array([number[text] for text in texts], dtype=int), tuple(names)
 
 
 def _ordered(names: set[str]) -> list[str]:

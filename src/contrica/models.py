@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from contrica._version import __version__
-from contrica.archive import Archive, read_archive
+from contrica.archive import read_archive
 from contrica.errors import FileError, ParameterError, unmarked
 from contrica.estimators import (
     ContrastiveICA,
@@ -24,7 +24,7 @@ from contrica.estimators import (
 from contrica.estimators._saving import LEFT_OUT, MODEL_FILE, RECORDS
 from contrica.solvers.selection import RankChoice
 
-__all__ = ["load", "save"]
+__all__ = ["load", "model_of", "save"]
 
 _MODELS: dict[str, Any] = {
     model.__name__: model
@@ -99,7 +99,7 @@ def load(path: str | Path) -> Any:
     """
     found = read_archive(path, MODEL_FILE)
     try:
-        return _model(found)
+        return model_of(found.header, found.arrays)
     except Exception as error:  # whatever is made of a header that says something else
         raise FileError(
             MODEL_FILE.code,
@@ -118,9 +118,20 @@ def _reason(error: Exception) -> str:
     return f": {unmarked(error)}" if isinstance(error, _Unfit) else ""
 
 
-def _model(found: Archive) -> Any:
-    """The model that a file describes; refused, as any error, where that is none."""
-    name, parameters = found.header["model"], found.header["parameters"]
+def model_of(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """The model that `contrica.estimators._saving.model_state` describes; any error where that is none.
+
+    Parameters
+    ----------
+    header : dict
+    arrays : dict of ndarray
+
+    Returns
+    -------
+    estimator
+        Fitted.
+    """
+    name, parameters = header["model"], header["parameters"]
     made = _MODELS.get(name)
     if made is None:
         raise _Unfit(f"{name!r} is not a model that is known here")
@@ -132,10 +143,10 @@ def _model(found: Archive) -> Any:
     model = made(**parameters)
     learnt = {
         _RENAMED.get(key, key): value
-        for key, value in {**found.header["learnt"], **found.arrays}.items()
+        for key, value in {**header["learnt"], **arrays}.items()
         if key not in LEFT_OUT
     }
-    learnt = _rejoined(learnt, found.header.get("records", {}))
+    learnt = _rejoined(learnt, header.get("records", {}))
     learnt |= _older(name, parameters, learnt)
     _check_learnt(made, learnt)
     for key, value in learnt.items():

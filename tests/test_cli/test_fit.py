@@ -65,14 +65,14 @@ def test_a_scree_of_what_is_not_written_out_is_left_out_and_that_is_said(files, 
 
 def test_a_scatter_of_many_rows_shows_some_and_says_so(files, monkeypatch):
     drawn = []
-    whole = plots.scatter
+    whole = plots.scores
 
-    def scatter(scores, *more, background, **options):
+    def scores_of(scores, *more, background, **options):
         drawn.append((scores, background))
         return whole(scores, *more, background=background, **options)
 
     monkeypatch.setattr(scoring, "MAX_DRAWN", 50)
-    monkeypatch.setattr(plots, "scatter", scatter)
+    monkeypatch.setattr(plots, "scores", scores_of)
     result = fit(files, *FIT)
     assert result.exit_code == 0, result.output
     said = "scatter.png shows a random sample: 50 of 300 foreground, 50 of 300 background rows"

@@ -144,14 +144,9 @@ def _write_comparison(folder: Path, comparison: Comparison, pair: Pair) -> None:
                 *(result.background_scores, names, *pair.backs[0].index),
             )
     write_metadata(folder / "metadata.csv", pair.fore, pair.backs)
-    figure = plots.small_multiples(
-        [result.scores for result in comparison],
-        [result.title for result in comparison],
-        comparison.groups,
-        backgrounds=[result.background_scores for result in comparison],
-        label_names=comparison.group_names,
-    )
-    write_figure(figure, folder / "comparison.png")
+    with plots.without_pyplot():
+        axes = plots.comparison(comparison)
+    write_figure(axes[0].figure, folder / "comparison.png")
 
 
 def _print_comparison(comparison: Comparison) -> None:
@@ -201,10 +196,12 @@ def _ratios(values: np.ndarray | None) -> str:
 
 def _column_notes(comparison: Comparison) -> Iterator[str]:
     """What all methods were given, and one sentence on each column of the table."""
-    yield (
-        f"all methods: the same rows, in {comparison.n_dimensions} dimensions. With --n-pcs these are "
-        "principal components of both datasets together; no method needs all variables."
-    )
+    width = next(each.model.n_features_in_ for each in comparison if each.model is not None)
+    count = comparison.n_dimensions
+    which = f"all {width} variables"
+    if count < width:
+        which = f"{count} principal components of both datasets together; none needs all variables"
+    yield f"all methods were given the same rows, in {which}."
     yield (
         "contrast ratio k(b): variance along each pattern in the foreground over that in the background, "
         "on the rows fitted. Some methods maximise it, so a larger one is not by itself a better find."

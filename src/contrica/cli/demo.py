@@ -62,11 +62,13 @@ def _images(data: Any, model: ContrastiveICA) -> Any:
     """The mean digits, and the patterns that were found."""
     symbol, ratios = ranking_ratio(model)
     titles = [f"pattern {i}\n{symbol} = {ratio:.3g}" for i, ratio in enumerate(ratios, start=1)]
-    return plots.images(
-        np.vstack([data.patterns, model.components_]),
-        data.image_shape,
-        ["mean 0", "mean 1", *titles],
-    )
+    with plots.without_pyplot():
+        axes = plots.images(
+            np.vstack([data.patterns, model.components_]),
+            data.image_shape,
+            ["mean 0", "mean 1", *titles],
+        )
+    return axes[0].figure
 
 
 def _correlations(data: Any, model: ContrastiveICA) -> Iterator[str]:

@@ -105,7 +105,8 @@ def ranks(
                     **pair.groups,
                 )
             if figure is not None:
-                write_figure(plots.rank_report(report), figure)
+                with plots.without_pyplot():
+                    write_figure(plots.rank_report(report)[0].figure, figure)
         for line in [counts(pair), *pair.notes]:
             print_line(line)
         _print_report(report, n_printed)

@@ -30,6 +30,7 @@ from contrica.report._folder import material_of_folder, save_check
 from contrica.report._material import Material, check_image_shape
 from contrica.report._page import page
 from contrica.rows.products import in_memory
+from contrica.validation import check_count
 
 __all__ = ["ReportOptions", "report_of_folder"]
 
@@ -60,6 +61,18 @@ class ReportOptions:
         bool,
         typer.Option("--compare", help="Show all other methods in the report, which takes longer."),
     ] = False
+
+    def check(self, n_features: int | None = None) -> None:
+        """Refuse what cannot be meant, before anything takes long; once the width is known, again."""
+        if self.title is not None and not self.title.strip():
+            raise ParameterError(
+                "empty", "`title` is empty", remedy="Leave it out.", parameter="title"
+            )
+        if self.stability is not None:
+            check_count("stability", self.stability, minimum=2)
+        shape = self.shape
+        if n_features is not None:
+            check_image_shape(shape, n_features)
 
     @property
     def shape(self) -> tuple[int, ...] | None:

@@ -222,7 +222,8 @@ def _write_scree(path: Path, model: ContrastiveICA | ProportionalContrastiveICA)
     if model.scree_ is None:
         return [f"{path.name} is left out: {model.n_pcs_} dimensions are too many for it"]
     ranks = Ranks(model.n_background_, model.n_foreground_)
-    write_figure(plots.scree(model.scree_, ranks).figure, path)
+    with plots.without_pyplot():
+        write_figure(plots.scree(model.scree_, ranks).figure, path)
     return []
 
 
@@ -236,12 +237,14 @@ def _write_scatter(
     notes = []
     fore, back = shown.scores(), np.vstack([sample.scores() for sample in behind])
     known = ~np.isnan(fore).any(axis=1)  # a row without any value has no scores
-    figure = plots.scores(
-        fore[known],
-        None if labels is None else labels[shown.rows][known],
-        background=back[~np.isnan(back).any(axis=1)],
-        label_names=label_names,
-    )
+    with plots.without_pyplot():
+        axes = plots.scores(
+            fore[known],
+            None if labels is None else labels[shown.rows][known],
+            background=back[~np.isnan(back).any(axis=1)],
+            label_names=label_names,
+        )
+    figure = axes[0, 0].figure
     if not all(sample.is_all for sample in (shown, *behind)):
         drawn = sum(sample.rows.size for sample in behind)
         total = sum(sample.n_rows for sample in behind)

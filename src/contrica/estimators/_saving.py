@@ -14,7 +14,7 @@ from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.ranks import Scree
 from contrica.solvers.selection import RankChoice
 
-__all__ = ["LEFT_OUT", "MODEL_FILE", "RECORDS", "save_model"]
+__all__ = ["LEFT_OUT", "MODEL_FILE", "RECORDS", "model_state", "save_model"]
 
 MODEL_FILE = FileKind(
     "header",
@@ -36,6 +36,23 @@ def save_model(model: Any, path: str | Path) -> None:
     model : an estimator of contrica
         Fitted, and not of a class that was derived from ours, which could not be loaded.
     path : path
+    """
+    write_archive(path, MODEL_FILE, *model_state(model))
+
+
+def model_state(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What is saved of a fitted model, of which `contrica.models.model_of` makes it again.
+
+    Parameters
+    ----------
+    model : an estimator of contrica
+        Fitted.
+
+    Returns
+    -------
+    header : dict
+        What json can write.
+    arrays : dict of ndarray
     """
     name = type(model).__name__
     if type(model).__module__.partition(".")[0] != __name__.partition(".")[0]:
@@ -68,7 +85,7 @@ def save_model(model: Any, path: str | Path) -> None:
         "learnt": {key: _plain(value) for key, value in learnt.items() if key not in arrays},
         "records": records,
     }
-    write_archive(path, MODEL_FILE, header, arrays)
+    return header, arrays
 
 
 def _spread(learnt: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -177,8 +177,10 @@ def _recipe(
     _write(run, draws[0], genes, sweeps, seeds)
 
     from contrica.plots import scree as scree_plot
+    from contrica.plots import without_pyplot
 
-    axes = scree_plot(scree(*both["unbiased"][0]), Ranks(R, L))
+    with without_pyplot():
+        axes = scree_plot(scree(*both["unbiased"][0]), Ranks(R, L))
     run.figure(axes.figure, "scree.png")
     return _rows(genes, ratios[AUTHORS]) if compare else _made_rows(genes)
 

@@ -167,9 +167,11 @@ def _proportional(
 
 def _eigenvalues(run: Run, fore: Cumulants, back: Cumulants) -> list[Row]:
     from contrica.plots import scree as plot_scree
+    from contrica.plots import without_pyplot
 
     values = scree(fore, back)
-    axes = plot_scree(values, Ranks(N_BACKGROUND, N_FOREGROUND))
+    with without_pyplot():
+        axes = plot_scree(values, Ranks(N_BACKGROUND, N_FOREGROUND))
     run.figure(axes.figure, "eigenvalues.png")
     rows = []
     for name, ours, (start, paper) in (

@@ -315,8 +315,11 @@ def _figures(
 ) -> None:
     """The paper's figures; of methods with seeds, the first one is shown."""
     from contrica.plots import scree as scree_plot
+    from contrica.plots import without_pyplot
 
-    run.figure(scree_plot(eigenvalues, Ranks(R, TERMS - R)).figure, "scree.png")
+    with without_pyplot():
+        axes = scree_plot(eigenvalues, Ranks(R, TERMS - R))
+    run.figure(axes.figure, "scree.png")
     shown = {name: (points[name][0], scores[name][0]) for name in SILHOUETTES}
     compared = {name: shown.pop(name) for name in (SMALL_CPCA, BESIDE)}
     del shown[NORMALISED]

@@ -21,7 +21,7 @@ from contrica.rows.units import unequal_units
 from contrica.solvers.selection import searchable
 from contrica.validation import describe_columns
 
-__all__ = ["check"]
+__all__ = ["check", "look_like_counts"]
 
 # Rows that are read closely.
 CLOSE_ROWS = 20000
@@ -167,6 +167,30 @@ def _is_whole(both: np.ndarray) -> np.ndarray:
     return np.asarray(((both == np.round(both)) | np.isnan(both)).all(axis=0))
 
 
+def look_like_counts(rows: np.ndarray, ids: Sequence[int] = ()) -> bool:
+    """Whether rows look like raw counts: whole numbers, none negative, some above 2.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, p)
+        Gaps aside.
+    ids : sequence of int
+        Columns that are identifiers.
+
+    Returns
+    -------
+    bool
+    """
+    varies = np.fmax.reduce(rows, axis=0) > np.fmin.reduce(rows, axis=0)
+    rest = _is_whole(rows) & varies
+    rest[list(ids)] = False
+    return bool(
+        not (rows < 0).any()
+        and rest.sum() > 0.9 * max(np.sum(varies) - len(ids), 1)
+        and np.nanmax(rows) > 2
+    )
+
+
 def _columns(both: np.ndarray, ids: Sequence[int], names: Sequence[str]) -> Iterator[Finding]:
     spread = np.nanstd(both, axis=0)
     if ids:
@@ -177,13 +201,7 @@ def _columns(both: np.ndarray, ids: Sequence[int], names: Sequence[str]) -> Iter
             "identifiers are",
             "Leave such columns out.",
         )
-    rest = _is_whole(both) & (spread > 0)
-    rest[ids] = False
-    if (
-        not (both < 0).any()
-        and rest.sum() > 0.9 * max(np.sum(spread > 0) - len(ids), 1)
-        and np.nanmax(both) > 2
-    ):
+    if look_like_counts(both, ids):
         yield Finding(
             "raw-counts",
             "serious",

@@ -132,7 +132,7 @@ def _check_is_not_a_holder(data: Any, name: str) -> None:
         raise DataError(
             "anndata",
             f"`{name}` is an AnnData object",
-            remedy="Pass its matrix, such as adata.X.",
+            remedy="Use contrica.tl.cica(adata, groupby, background), or pass its matrix, adata.X.",
             parameter=name,
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from contrica.errors import GroupsError
 
-__all__ = ["Groups", "as_groups", "is_missing", "split_groups"]
+__all__ = ["Groups", "as_groups", "group_name", "is_missing", "split_groups"]
 
 
 class Groups(NamedTuple):
@@ -77,7 +77,7 @@ def as_groups(labels: Any, n_rows: int, name: str, rows_name: str) -> Groups:
             "Give these rows a group of their own, or leave them out.",
             name,
         )
-    names, codes = np.unique(np.array([_as_text(label) for label in given]), return_inverse=True)
+    names, codes = np.unique(np.array([group_name(label) for label in given]), return_inverse=True)
     _check_number(len(names), n_rows, name, rows_name)
     return Groups(codes.ravel(), tuple(str(each) for each in names))
 
@@ -125,8 +125,17 @@ def is_missing(label: Any) -> bool:
         return True
 
 
-def _as_text(label: Any) -> str:
-    """A name: whole numbers are written as such, so that 101 and 101.0 are one group."""
+def group_name(label: Any) -> str:
+    """A label as text: whole numbers are written as such, so that 101 and 101.0 are one group.
+
+    Parameters
+    ----------
+    label : object
+
+    Returns
+    -------
+    str
+    """
     if isinstance(label, float | np.floating) and float(label).is_integer():
         return str(int(label))
     return str(label)

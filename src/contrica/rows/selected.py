@@ -1,4 +1,4 @@
-"""Some rows and some variables of a container, chosen as they are read."""
+"""Some rows and some variables of any container."""
 
 from __future__ import annotations
 
@@ -8,73 +8,85 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from contrica.rows.protocol import Rows, block_rows
+from contrica.rows.arrays import SlicedRows, numpy_doubles
+from contrica.rows.containers import as_rows
+from contrica.rows.device import package_of
+from contrica.rows.protocol import Rows
+from contrica.rows.sparse import SparseRows
 
-__all__ = ["SelectedRows", "selected"]
+__all__ = ["SelectedRows", "select"]
 
 
 class SelectedRows(Rows):
-    """Some rows and some variables of other rows, read in the passes over these.
+    """Some rows and variables of others, picked out of each block as it is read.
 
     Parameters
     ----------
-    whole : Rows
-    rows, columns : ndarray of bool, optional
-        Which ones; all by default.
+    rows : Rows
+    kept : ndarray of bool, shape (n_rows,)
+        Which rows.
+    columns : ndarray of int
+        Numbers of the variables.
     """
 
-    columns: np.ndarray | None = None
-
-    def __init__(
-        self, whole: Rows, rows: np.ndarray | None = None, columns: np.ndarray | None = None
-    ) -> None:
-        self._whole, self._rows, self._columns = whole, rows, columns
-        self.shape = (
-            len(whole) if rows is None else int(rows.sum()),
-            whole.n_columns if columns is None else int(columns.sum()),
-        )
-        self.sparse = whole.sparse
-        names = getattr(whole, "columns", None)
-        self.columns = names if names is None or columns is None else names[columns]
-
-    def blocks(self, n_rows: int) -> Iterator[Any]:
-        """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
-        return self._chosen(self._whole.blocks(n_rows))
+    def __init__(self, rows: Rows, kept: np.ndarray, columns: np.ndarray) -> None:
+        self._rows, self._kept, self._columns = rows, kept, columns
+        self._all_columns = np.array_equal(columns, np.arange(rows.n_columns))
+        self.shape = (int(kept.sum()), len(columns))
+        self.sparse, self.is_in_memory = rows.sparse, rows.is_in_memory
 
     def pieces(self) -> Iterator[Any]:
-        """Consecutive blocks that know ``@``."""
-        if self.sparse:
-            return self._chosen(self._whole.pieces())
-        return self.blocks(block_rows(self.n_columns, self))
-
-    def _chosen(self, blocks: Iterator[Any]) -> Iterator[Any]:
+        """Consecutive blocks that know ``@``, as `Rows.pieces` says."""
         start = 0
-        for block in blocks:
-            stop = start + block.shape[0]
-            own = block if self._rows is None else block[self._rows[start:stop]]
-            start = stop
-            if own.shape[0]:
-                yield own if self._columns is None else own[:, self._columns]
+        for piece in self._rows.pieces():
+            own = self._kept[start : start + piece.shape[0]]
+            start += piece.shape[0]
+            if own.any():
+                yield piece[own] if self._all_columns else piece[own][:, self._columns]
+
+    def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
+        """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
+        for piece in self.pieces():
+            for start in range(0, piece.shape[0], n_rows):
+                part = piece[start : start + n_rows]
+                yield numpy_doubles(part.toarray() if sp.issparse(part) else part)
 
 
-def selected(data: Any, rows: np.ndarray) -> Any:
-    """Some rows of an array, of a sparse matrix or of `Rows`.
+def select(data: Any, kept: np.ndarray, columns: np.ndarray, *, lazily: bool = False) -> Any:
+    """Some rows and variables of a container, in their order.
 
     Parameters
     ----------
-    data : ndarray, sparse matrix or Rows
-    rows : ndarray of bool
+    data : array, sparse matrix, HDF5, zarr or dask array
+        In memory, in a file, or on a cluster.
+    kept : ndarray of bool, shape (n_rows,)
+        Which rows.
+    columns : ndarray of int
+        Numbers of the variables.
+    lazily : bool
+        To pick them out of each block as it is read, also of what is in memory: for one pass.
 
     Returns
     -------
-    ndarray, sparse matrix or SelectedRows
+    ndarray or Rows
 
     Examples
     --------
     >>> import numpy as np
-    >>> selected(np.array([[1, 2], [3, 4]]), np.array([False, True]))
-    array([[3, 4]])
+    >>> select(np.arange(6).reshape(3, 2), np.array([True, False, True]), np.array([1]))
+    array([[1],
+           [5]])
     """
-    if isinstance(data, Rows):
-        return SelectedRows(data, rows)
-    return data.tocsr()[rows] if sp.issparse(data) else data[rows]
+    if isinstance(data, np.ndarray) and not isinstance(data, np.memmap):
+        data = np.asarray(data)
+        if not lazily:
+            return data[np.ix_(kept, columns)]
+        return SelectedRows(SlicedRows(data, numpy_doubles), kept, columns)
+    if sp.issparse(data) and not lazily:
+        return SparseRows(data.tocsr()[kept][:, columns])
+    if package_of(data) == "dask" and not lazily:
+        return as_rows(data[np.flatnonzero(kept)][:, columns])
+    rows = as_rows(data)
+    if not isinstance(rows, Rows):
+        return np.asarray(rows)[np.ix_(kept, columns)]
+    return SelectedRows(rows, kept, columns)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from contrica.errors import ParameterError, unmarked
-from contrica.rows.files.hdf5 import hdf5_file
+from contrica.rows.files.hdf5 import check_texts, hdf5_file
 from contrica.rows.files.mtx import open_10x
 from contrica.rows.files.npy import is_sparse_npz, memory_map, sparse_npz
 from contrica.rows.files.parquet import open_parquet
@@ -130,6 +130,8 @@ def open_rows(
             check_no_key(where, key)
             return Opened(sparse_npz(where), None, None)
         return Opened(read_table(where, key, gaps=gaps).values, None, None)
+    if kind in HDF5:
+        check_texts(where)
     if kind in HDF5 or kind == ".zarr":
         opener = partial(hdf5_file if kind in HDF5 else zarr_root, where)
         return open_store(where, key, opener, names, all_metadata=all_metadata, mask_var=mask_var)
