@@ -162,7 +162,7 @@ def _findings(material: Material) -> Iterator[Html]:
 
 RELATED = (
     "What goes along with a score may be what the pattern is: the effect that you look for, or something "
-    "else in which the datasets differ."
+    "that goes along with it, such as a batch."
 )
 
 
