@@ -22,7 +22,7 @@ class _Counted(ContrastiveICA):
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         return "auto"
 
-    def report(
+    def count(
         self, X: Any, background: Any, labels: GroupLabels | None, rng: np.random.Generator
     ) -> RankReport:
         self._check_parameters()
@@ -88,4 +88,4 @@ def report_ranks(
     model = _Counted(
         n_pcs=n_pcs, cumulant=cumulant, scale=scale, memory_limit=memory_limit, missing=missing
     )
-    return model.report(X, background, labels, rng)
+    return model.count(X, background, labels, rng)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,6 +107,28 @@ class ScoringContrastive(ContrastTransformer):
         -------
         ndarray of shape (n_samples, n_features)
         """
+
+    def report(
+        self, path: str | Path, X: Any, *, background: Any, overwrite: bool = False, **options: Any
+    ) -> None:
+        """Write one HTML file that says what was found, to read, to look at and to print.
+
+        Parameters
+        ----------
+        path : path
+            Of the file. One that is there already is refused.
+        X : array-like of shape (n_samples, n_features)
+            Foreground.
+        background : array-like of shape (n_background_samples, n_features), list of such, or Background
+        overwrite : bool, default=False
+            Whether a file of that name may be replaced.
+        **options
+            As of `contrica.report.build`: ``groups``, ``metadata``, ``names``, ``stability``,
+            ``comparison``, ``image_shape`` and so on.
+        """
+        # a report stands outside of the estimators, and is loaded when one is asked for
+        outside = import_module("contrica.report")
+        outside.write(path, self, X, background=background, overwrite=overwrite, **options)
 
     def gap_lines(self) -> list[str]:
         """How many values were missing, and of which variable most, in words.
