@@ -32,8 +32,7 @@ ROOMS = [
     {"compare"},
     {"tl"},
     {"plots"},
-    {"pl"},
-    {"report"},
+    {"pl", "report"},
     {"experiments"},
     {"cli"},
 ]

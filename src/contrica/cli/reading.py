@@ -16,7 +16,7 @@ from contrica.cli.options import DataOptions, RowOptions
 from contrica.cli.selection import Selection, is_selection, split_rows
 from contrica.errors import ContricaError, DataError, FileError, ParameterError, unmarked
 from contrica.rows import Rows, as_rows, open_dask, open_rows
-from contrica.rows.selected import select
+from contrica.rows.selected import selected
 from contrica.validation import check_same_features
 
 __all__ = ["Data", "Pair", "called_by_file", "counts", "read_one", "read_pair", "several"]
@@ -84,7 +84,7 @@ class Data:
     def at(self, rows: np.ndarray) -> Data:
         """Some of the rows."""
         names = None if self.row_names is None else np.asarray(self.row_names)[rows]
-        values = select(self.values, rows, np.arange(self.n_features))
+        values = as_rows(selected(self.values, rows))
         if isinstance(values, Rows):
             values.columns = self.columns  # type: ignore[attr-defined]
         return replace(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -48,6 +48,7 @@ __all__ = [
     "unchanged_on_error",
 ]
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 FIT_DOCUMENTATION = """Find the patterns of ``X`` that ``background`` does not have.
 
@@ -77,8 +78,8 @@ FIT_DOCUMENTATION = """Find the patterns of ``X`` that ``background`` does not h
         """
 
 
-def documented(fit: Any) -> Any:
-    """Give a ``fit`` the documentation that all of them share."""
+def documented(fit: Fit) -> Fit:
+    """Give a ``fit`` the documentation that all of them share, and leave its type as it is."""
     fit.__doc__ = FIT_DOCUMENTATION
     return fit
 

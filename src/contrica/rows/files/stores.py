@@ -136,8 +136,7 @@ def open_store(
     if used is None:
         return Opened(rows, columns, row_names, taken)
     columns = None if columns is None else columns[used]
-    some = SelectedRows(rows, np.ones(len(rows), dtype=bool), np.flatnonzero(used))
-    return Opened(some, columns, row_names, taken)
+    return Opened(SelectedRows(rows, columns=used), columns, row_names, taken)
 
 
 class GridRows(Rows):
