@@ -9,6 +9,7 @@ from matplotlib.image import imread
 from numpy.testing import assert_allclose
 
 from contrica.datasets import make_synthetic
+from contrica.errors import collected
 from contrica.metrics import match_patterns
 from contrica.moments.eigen import eigenvalues
 from contrica.moments.fourth import cumulants
@@ -143,3 +144,17 @@ def test_the_page_says_how_often_ranks_are_right(r, right, worst):
     off = np.abs(np.array(chosen) - [r, 7]).max(axis=1)
     assert np.sum(off == 0) == right
     assert off.max() == worst
+
+
+def test_the_figure_of_plots_has_six_of_them(monkeypatch):
+    from matplotlib.figure import Figure
+
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **_: drawn.append((figure, path)))
+    with collected():
+        runpy.run_path(str(SCRIPT.parent / "plots.py"))
+    ((figure, path),) = drawn
+    assert path.name == "plots.png"
+    assert path.exists()
+    assert len(figure.axes) == 4 + 2 + 2 + 2 + 1  # images, bars, scores, evidence, a colour bar
+    assert "k(f): spread in the foreground" in texts(figure)

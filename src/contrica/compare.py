@@ -24,6 +24,7 @@ from contrica.estimators import (
     ProportionalContrastiveICA,
 )
 from contrica.labels import numbered_groups
+from contrica.markup import frame, table
 from contrica.moments.projection import axes_of, project_rows
 from contrica.moments.symmetric import fix_signs
 from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
@@ -220,6 +221,21 @@ class Comparison:
             error = None if r.error is None else str(r.error) or type(r.error).__name__
             rows.append([*row, round(r.seconds, 3), r.choice, remarks, error])
         return columns, rows
+
+    def _repr_html_(self) -> str:
+        """As a table, for a notebook: one row per method, with what was noted beside it."""
+        names, along_patterns = _ratio_columns(self.results, "contrast_ratio")
+        source_names, along_filters = _ratio_columns(self.results, "source_ratio")
+        headings = ["method", *(f"k(b) {i + 1}" for i in range(len(names)))]
+        headings += [f"k(f) {i + 1}" for i in range(len(source_names))]
+        headings += [] if self.groups is None else ["silhouette (uses labels)"]
+        rows = []
+        for r, contrast, source in zip(self.results, along_patterns, along_filters, strict=True):
+            row = [r.name, *contrast, *source]
+            row += [] if self.groups is None else [r.silhouette]
+            notes = [_text(r.error)] if r.error is not None else list(map(str, r.warnings))
+            rows.append([*row, float(r.seconds), r.choice, " ".join(notes)])
+        return frame(table([*headings, "seconds", "chose", "notes"], rows))
 
 
 def _ratio_columns(

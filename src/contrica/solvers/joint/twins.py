@@ -45,8 +45,8 @@ def without_twins(
     """A fit with every pattern once: of two that are one, one goes, and the rest is refitted.
 
     Two such patterns with weights of opposite sign are a small change of one, however large the t-value
-    of each. The one that is missed less goes: of a foreground pattern and one of a background along it,
-    the background's, where the background has no such pattern. What is left of a cumulant takes its place,
+    of each. The one that is missed less goes: of a foreground pattern and a background one along it,
+    the latter, where the background has no such pattern. What is left of a cumulant takes its place,
     unless that leads to twins again. The last one of a role stays.
 
     Parameters
