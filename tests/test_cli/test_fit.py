@@ -19,9 +19,11 @@ def test_fit_writes_its_files_and_prints_a_summary(fitted_once):
     out = folder / "out"
     assert sorted(os.listdir(out)) == [
         "background_scores.csv",
+        "check.json",
         "metadata.csv",
         "model.npz",
         "patterns.csv",
+        "report.html",
         "run.toml",
         "scatter.png",
         "scores.csv",

@@ -46,8 +46,15 @@ SHARED = {
     ("--missing", "magic"): "--missing magic is not known",
 }
 COMPONENTS = {("--components", "0"): "--components 0 is too small"}
+REPORT = {
+    ("--title", " "): "--title is empty",
+    ("--stability", "1"): "--stability 1 is too small",
+    ("--image-shape", "wide"): "--image-shape wide was given",
+    ("--image-shape", "2x2"): "height times width must be the 5 variables",
+}
 ONLY_FIT = {
     **COMPONENTS,
+    **REPORT,
     ("--n-background", "0"): "--n-background 0 is too small",
     ("--n-foreground", "0"): "--n-foreground 0 is too small",
     ("--proportional", "--background-scale", "-1"): "--background-scale -1.0 is out of range",
@@ -90,6 +97,15 @@ WRONG = {
             ("--mask-var", "z"): "--mask-var z was given for f.npz, but only AnnData files",
             ("--config", "none.toml"): "none.toml does not exist",
             ("--out", "folder"): "folder is a folder",
+        },
+    ),
+    "report": (
+        ("result",),
+        ("--out", "new.html"),
+        {
+            **REPORT,
+            ("--out", "folder"): "folder is a folder",
+            ("--config", "none.toml"): "none.toml does not exist",
         },
     ),
     "demo": (
@@ -166,11 +182,15 @@ CASES = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("command", "options", "said"), CASES)
 def test_a_wrong_value_is_said_with_its_option(here, command, options, said):
-    if command == "transform":
+    if command in ("transform", "report"):
         arrays = np.load("f.npz")
         model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
         model.fit(arrays["x"], background=arrays["y"])
         save(model, "model.npz")
+        (here / "result").mkdir()
+        save(model, here / "result" / "model.npz")
+        lines = [f"{i},{score}" for i, score in enumerate(model.transform(arrays["x"])[:, 0])]
+        (here / "result" / "scores.csv").write_text("\n".join([",pattern_1", *lines]))
     if "--scheduler" in options:
         pytest.importorskip("distributed")
     start, end, _ = WRONG[command]

@@ -10,7 +10,7 @@ import pytest
 
 from contrica import load
 from contrica.cli import reporting
-from contrica.report import _folder
+from contrica.report import _build, _folder
 from tests.test_cli.shell import cause, fit, run, words
 from tests.test_report import Page, decoded
 
@@ -116,12 +116,12 @@ def test_stability_and_other_methods_read_the_data_again(tmp_path, monkeypatch):
     alone = [each for each in call if each not in ("--groups", "donor")]
     folder = tmp_path / "out"
     assert run(*alone, "--drop", "donor", "--no-report", "--out", folder).exit_code == 0
-    methods = reporting.compare_methods
+    methods = _build.compare_methods
 
     def fewer(X, background, **options):
         return methods(X, background, methods=["pca", "gcpca"], **options)
 
-    monkeypatch.setattr(reporting, "compare_methods", fewer)
+    monkeypatch.setattr(_build, "compare_methods", fewer)
     answer = run("report", folder, "--stability", 3, "--compare", "--json")
     assert answer.exit_code == 0, answer.output
     assert json.loads(answer.stdout)["out"] == str(folder / "report.html")

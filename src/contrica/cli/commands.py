@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from contrica import __version__
-from contrica.cli import compare, demo, fit, ranks, report, reproduce, transform
+from contrica.cli import compare, demo, example, fit, ranks, report, reproduce, transform
 from contrica.cli.console import plain_errors, print_line
 from contrica.cli.options import with_bundles
 
-__all__ = ["app", "main"]
+__all__ = ["EXAMPLES", "app", "main"]
 
 app = typer.Typer(
     help="Contrastive ICA: the patterns of a foreground that its background does not have.",
@@ -21,11 +22,21 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for command in (
-    *(fit.fit, transform.transform, report.report, ranks.ranks),
-    *(demo.demo, compare.compare, reproduce.reproduce),
-):
-    app.command()(with_bundles(plain_errors(command)))
+# An example of each; those that read files run on what ``contrica example`` writes.
+EXAMPLES: dict[Callable[..., None], str] = {
+    example.example: "contrica example --out example",
+    fit.fit: "contrica fit samples.csv --groupby diagnosis --background benign --drop id "
+    "--scale pooled --out results",
+    transform.transform: "contrica transform results/model.npz new_patients.csv --out scores.csv",
+    report.report: "contrica report results --stability 100 --overwrite",
+    ranks.ranks: "contrica ranks patients.csv --background controls.csv --scale pooled",
+    demo.demo: "contrica demo --out demo",
+    compare.compare: "contrica compare patients.csv --background controls.csv --scale pooled "
+    "--out comparison",
+    reproduce.reproduce: "contrica reproduce mouse-protein --data FOLDER --out reproduced",
+}
+for command, line in EXAMPLES.items():
+    app.command(epilog=f"Example: {line}")(with_bundles(plain_errors(command)))
 
 
 @app.callback(invoke_without_command=True)

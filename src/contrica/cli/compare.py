@@ -196,10 +196,12 @@ def _ratios(values: np.ndarray | None) -> str:
 
 def _column_notes(comparison: Comparison) -> Iterator[str]:
     """What all methods were given, and one sentence on each column of the table."""
-    yield (
-        f"all methods: the same rows, in {comparison.n_dimensions} dimensions. With --n-pcs these are "
-        "principal components of both datasets together; no method needs all variables."
-    )
+    width = next(each.model.n_features_in_ for each in comparison if each.model is not None)
+    count = comparison.n_dimensions
+    which = f"all {width} variables"
+    if count < width:
+        which = f"{count} principal components of both datasets together; none needs all variables"
+    yield f"all methods were given the same rows, in {which}."
     yield (
         "contrast ratio k(b): variance along each pattern in the foreground over that in the background, "
         "on the rows fitted. Some methods maximise it, so a larger one is not by itself a better find."

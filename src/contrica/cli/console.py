@@ -62,6 +62,7 @@ OPTIONS = {
     "missing": "--missing",
     "image_shape": "--image-shape",
     "stability": "--stability",
+    "title": "--title",
     "n_resamples": "--stability",
     "device": "--device",
     "overwrite": "--overwrite",

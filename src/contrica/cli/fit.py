@@ -111,6 +111,7 @@ def fit(
     read block by block and may be larger than the memory.
     """
     _check_together(proportional, background_scale, solver)
+    reported.check()
     memory_budget(memory_limit)  # files may take long to read
     check_choice("missing", missing, ("error", "impute", "pairwise"))
     options: dict[str, Any] = {
@@ -139,6 +140,7 @@ def fit(
             connected(scheduler) as shared,
         ):
             pair = read_pair(data, shared=shared, gaps=missing != "error")
+            reported.check(pair.fore.n_features)
             with called_by_file(pair):
                 model.fit(pair.fore.named, background=several(pair.backs), **pair.groups)
             logger.info("writing")

@@ -102,7 +102,7 @@ class RowLabels:
         if cell and not part:
             raise DataError(
                 "no-match",
-                f"the expression of `{self.option}` finds nothing in {unmarked(repr(cell))} of "
+                f"the expression of `{self.option}` finds nothing in {unmarked(repr(str(cell)))} of "
                 f"{unmarked(self.column)}",
                 remedy="Give one that matches every cell.",
                 parameter=self.option,

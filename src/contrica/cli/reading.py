@@ -257,7 +257,7 @@ def _read_rows_of_one(
         names = [name for columns in asked.values() for name in columns]
         data, notes = read_one(path, options, names, gaps=gaps)
     rows = split_rows(fore, backs, data.metadata)
-    words = "all other rows" if fore is None else f"rows with {fore.words}"
+    words = "rows, all others" if fore is None else f"rows with {fore.words}"
     notes.append(
         f"foreground: {int(rows[0].sum())} {words}; background: "
         + " and ".join(

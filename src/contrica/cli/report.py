@@ -32,8 +32,6 @@ def report(
 
     It is made of what the folder holds. --stability and --compare read the data again, as run.toml says,
     in the folder that fit was started in.
-
-    Example: contrica report results --stability 100 --overwrite
     """
     if not result.is_dir():
         raise FileMissingError(
@@ -42,6 +40,7 @@ def report(
             "one that contrica fit wrote is needed",
             filename=result,
         )
+    options.check()
     target = result / "report.html" if output is None else output
     with results_as_json(run.json):
         with output_file(target, overwrite=overwrite) as file, progress("reading") as warned:

@@ -15,7 +15,6 @@ import typer
 from contrica.cli.config import load_config, option_name
 from contrica.cli.reading import Data, Pair, called_by_file
 from contrica.cli.scoring import without_names
-from contrica.compare import compare_methods
 from contrica.errors import (
     ContricaError,
     DataError,
@@ -26,10 +25,12 @@ from contrica.errors import (
 from contrica.inference import check, stability
 from contrica.inference._findings import Report
 from contrica.inference._stability import Stability
+from contrica.report._build import compare_with
 from contrica.report._folder import material_of_folder, save_check
 from contrica.report._material import Material, check_image_shape
 from contrica.report._page import page
 from contrica.rows.products import in_memory
+from contrica.validation import check_count
 
 __all__ = ["ReportOptions", "report_of_folder"]
 
@@ -60,6 +61,18 @@ class ReportOptions:
         bool,
         typer.Option("--compare", help="Show all other methods in the report, which takes longer."),
     ] = False
+
+    def check(self, n_features: int | None = None) -> None:
+        """Refuse what cannot be meant, before anything takes long; once the width is known, again."""
+        if self.title is not None and not self.title.strip():
+            raise ParameterError(
+                "empty", "`title` is empty", remedy="Leave it out.", parameter="title"
+            )
+        if self.stability is not None:
+            check_count("stability", self.stability, minimum=2)
+        shape = self.shape
+        if n_features is not None:
+            check_image_shape(shape, n_features)
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -171,9 +184,8 @@ def _with_rows(
     if options.compare:
         with told("other methods"):
             fore, *backs = _rows(pair)
-            compared = compare_methods(
-                *(fore, np.vstack(backs)), labels=pair.fore.labels, n_components=2, random_state=0
-            )
+            model, labels = without_names(material.model), pair.fore.labels
+            compared = compare_with(model, fore, backs, pair.groups, labels)
             material = replace(material, comparison=compared)
     return material, notes
 

@@ -114,13 +114,11 @@ class Selection:
     ) -> DataError:
         empty = [pair for pair, rows in zip(self.conditions, found, strict=True) if not rows.any()]
         told = [_values(name, metadata[name], value) for name, value in empty]
-        remedy = " ".join(told) if empty else "Each of its conditions holds somewhere, but no two."
-        if len(self.conditions) > 2 and not empty:
-            remedy = "Each of its conditions holds in some rows, but no row has all."
+        none = "Each of its conditions holds in some rows, but no row has all."
         return DataError(
             "no-rows",
             f"--{self.option} {unmarked(self.text)} selects no rows",
-            remedy=remedy,
+            remedy=" ".join(told) or none,
             parameter=self.option,
         )
 

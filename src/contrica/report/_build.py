@@ -22,7 +22,7 @@ from contrica.report._page import page
 from contrica.rows.groups import as_groups
 from contrica.validation import check_count
 
-__all__ = ["HOW_STABILITY", "build", "write"]
+__all__ = ["HOW_STABILITY", "build", "compare_with", "write"]
 
 # What a page says of a stability that nobody asked for.
 HOW_STABILITY = "not computed; report(…, stability=100) adds it"
@@ -118,7 +118,7 @@ def build(
         )
     compared = comparison if isinstance(comparison, Comparison) else None
     if comparison is True:
-        compared = compare_methods(X, own, n_components=2, random_state=0)
+        compared = compare_with(model, X, backs, labels)
     return page(
         Material(
             model,
@@ -153,6 +153,43 @@ def write(path: str | Path, model: Any, X: Any, *, overwrite: bool = False, **op
     """
     with output_file(path, overwrite=overwrite) as file:
         file.write_text(build(model, X, **options), encoding="utf-8")
+
+
+def compare_with(
+    model: Any, X: Any, backs: Sequence[Any], groups: Mapping[str, Any], labels: Any = None
+) -> Comparison:
+    """All methods in the units and dimensions of a model; several backgrounds are stacked.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+        Foreground.
+    backs : sequence of array-like of shape (n_background_samples, n_features)
+    groups : mapping
+        ``groups`` and ``background_groups`` as of ``fit``.
+    labels : array-like of shape (n_samples,), optional
+
+    Returns
+    -------
+    Comparison
+    """
+    behind, own = backs[0], dict(groups)
+    if len(backs) > 1:
+        behind = np.vstack([np.asarray(part) for part in backs])
+        if own.get("background_groups") is not None:
+            own["background_groups"] = np.concatenate(own["background_groups"])
+    return compare_methods(
+        X,
+        behind,
+        labels=labels,
+        n_pcs=model.n_pcs,
+        scale=model.scale,
+        missing="error" if model.missing == "error" else "impute",
+        **own,
+        random_state=0,
+    )
 
 
 def _scores(model: Any, rows: Any) -> np.ndarray:

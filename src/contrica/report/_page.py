@@ -162,7 +162,7 @@ def _findings(material: Material) -> Iterator[Html]:
 
 RELATED = (
     "What goes along with a score may be what the pattern is: the effect that you look for, or something "
-    "else in which the datasets differ."
+    "that goes along with it, such as a batch."
 )
 
 
@@ -312,9 +312,9 @@ MEANINGS = (
 
 def _rivals(comparison: Comparison) -> Iterator[Html]:
     yield _note(
-        "The same rows by other methods, each with its own defaults. k(b) can be compared between "
-        "methods; scales of scores cannot. A silhouette uses labels, which no method was given: it "
-        "chooses nothing."
+        "The same rows by other methods, in the same units and principal components. k(b) can be "
+        "compared between methods; scales of scores cannot. A silhouette uses labels, which no method "
+        "was given: it chooses nothing."
     )
     panels = []
     for each in comparison:
