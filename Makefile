@@ -12,8 +12,11 @@ SENSITIVE := $(addprefix tests/test_,joint.py sums.py selection.py subspace.py a
 QUICK := tests/house $(addprefix tests/test_,joint.py ranks.py significance.py passes.py cumulants.py operators.py \
 	symmetric.py eigen.py metrics.py negentropy.py contrast.py)
 WAYS := Nehalem-1 Sandybridge-2 Haswell-1
+# Tests on all cores, so BLAS with one thread each: threads that are more than cores wait for one another,
+# and took most of the time. Tests of threads ask for theirs, and a kernel is tested with two.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: demo test quick slow lint types unit kernels torch test-oldest bench clean
+.PHONY: demo test quick slow lint types unit kernels torch test-oldest bench docs wheel-test clean
 
 demo: $(STAMP)-cli
 	$(BIN)/contrica demo --out demo --overwrite
@@ -25,30 +28,34 @@ lint: $(STAMP)-test
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 
+# The package itself, and what a user's type checker makes of it.
 types: $(STAMP)-test
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/typing
 
 unit: $(STAMP)-test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing and not slow'
+	$(PYTEST) -m 'not timing and not slow'
 	$(BIN)/python -m pytest -m timing tests
 
 # Under a minute, for the inner loop: what is quick of the core.
 quick: $(STAMP)-test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing and not slow' -q -x $(QUICK)
+	$(PYTEST) -m 'not timing and not slow' -q -x $(QUICK)
 
 # Statistics over many draws, and what takes long for other reasons; CI runs it too.
 slow: $(STAMP)-test
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'slow and not timing'
+	$(PYTEST) -m 'slow and not timing'
 
 kernels: $(addprefix kernel-,$(WAYS))
 
+# One process where BLAS has two threads.
 kernel-%: $(STAMP)-test
 	OPENBLAS_CORETYPE=$(word 1,$(subst -, ,$*)) OPENBLAS_NUM_THREADS=$(word 2,$(subst -, ,$*)) \
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m 'not timing and not slow' -q $(SENSITIVE)
+	$(BIN)/python -m pytest --numprocesses $(if $(filter %-1,$*),auto --dist worksteal,0) \
+	-m 'not timing and not slow' -q $(SENSITIVE)
 
 torch: $(STAMP)-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/test_devices.py tests/test_blocks.py tests/test_sums.py
+	$(PYTEST) tests/test_devices.py tests/test_blocks.py tests/test_sums.py
 
 # The suite with the oldest versions that pyproject.toml allows, for which it takes Python 3.11; their own
 # warnings are not ours.
@@ -56,6 +63,18 @@ test-oldest:
 	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c tests/oldest.txt --editable '.[test]'
 	.venv-oldest/bin/python -m pytest --numprocesses auto --dist worksteal -m 'not timing' -o filterwarnings=default
+
+# The site, with tutorials that run; a warning is an error. Real data are used where CONTRICA_DATA names their folder.
+docs: $(STAMP)-docs
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+# What the README shows, from the wheel that the sdist gives, in an environment with the extras that it names.
+wheel-test: $(STAMP)-test
+	rm -rf dist .venv-wheel
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(CURDIR)/dist/*.whl)[cli,disk]"
+	.venv-wheel/bin/python -P tests/from_wheel.py
 
 bench: $(STAMP)-test
 	$(BIN)/python benchmarks/speed.py
@@ -74,4 +93,4 @@ $(STAMP)-%: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-wheel dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/tutorials

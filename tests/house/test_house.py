@@ -32,7 +32,7 @@ ROOMS = [
     {"compare"},
     {"tl"},
     {"plots"},
-    {"pl"},
+    {"pl", "report"},
     {"experiments"},
     {"cli"},
 ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -48,6 +48,7 @@ __all__ = [
     "unchanged_on_error",
 ]
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 FIT_DOCUMENTATION = """Find the patterns of ``X`` that ``background`` does not have.
 
@@ -77,8 +78,8 @@ FIT_DOCUMENTATION = """Find the patterns of ``X`` that ``background`` does not h
         """
 
 
-def documented(fit: Any) -> Any:
-    """Give a ``fit`` the documentation that all of them share."""
+def documented(fit: Fit) -> Fit:
+    """Give a ``fit`` the documentation that all of them share, and leave its type as it is."""
     fit.__doc__ = FIT_DOCUMENTATION
     return fit
 
@@ -270,7 +271,15 @@ class ContrastTransformer(
     @property
     def _projector(self) -> np.ndarray:
         """What `transform` multiplies rows by as they come, as rows: the axes in the variables' units."""
-        return self._axes
+        scale = vars(self).get("scale_")
+        return self._axes if scale is None else self._axes / scale
+
+    @property
+    def original_components_(self) -> np.ndarray:
+        """The patterns in the units of the variables: what one unit of a score adds to each of them."""
+        self._check_fitted()
+        scale = vars(self).get("scale_")
+        return self.components_ if scale is None else self.components_ * scale
 
     def _check_scored(self, rows: Any) -> None:
         """Warn of rows that are not what the model takes them for."""
@@ -351,7 +360,9 @@ class ContrastTransformer(
         -------
         ndarray of shape (n_samples, n_features)
         """
-        return self.mean_ + self._checked_scores(X) @ np.linalg.pinv(self._axes).T
+        rows = self._checked_scores(X) @ np.linalg.pinv(self._axes).T
+        scale = vars(self).get("scale_")
+        return np.asarray(self.mean_ + (rows if scale is None else rows * scale))
 
     def _checked_scores(self, X: Any) -> np.ndarray:
         self._check_fitted()

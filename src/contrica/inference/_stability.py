@@ -277,13 +277,13 @@ def _ratio_of_others(study: Study, part: Part, model: Any, number: int) -> float
 
 
 def _run(
-    call: Callable[[Part, Sequence[int]], Returned],
+    call: Callable[[Part, Sequence[int]], Any],
     parts: Sequence[Part],
     seed: int,
     n_jobs: int | None,
     what: str,
-    verbose: bool,
-) -> list[Returned]:
+    verbose: bool = False,
+) -> list[Any]:
     """Every part, by joblib; the same, in one order, whatever the number of processes."""
     if not parts:
         return []
