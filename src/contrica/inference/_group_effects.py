@@ -105,7 +105,7 @@ def group_effects(
     seed = int(generator(random_state).integers(2**32))
     without = [study.of_groups([name for name in study.names if name != left]) for left in names]
     task = _Task(study, _Compared.of(model, study), _units(model))
-    effects = np.array(_run(task.left_out, without, seed, n_jobs, "fits without a group"))
+    effects = np.array(_run(task.left_out, without, seed, n_jobs, "fits without a group", False))
     p_values = _p_values(effects)
     return GroupEffects(names, effects.transpose(1, 0, 2), p_values, _q_values(p_values))
 
