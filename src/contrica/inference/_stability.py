@@ -282,7 +282,7 @@ def _run(
     seed: int,
     n_jobs: int | None,
     what: str,
-    verbose: bool,
+    verbose: bool = False,
 ) -> list[Any]:
     """Every part, by joblib; the same, in one order, whatever the number of processes."""
     if not parts:
