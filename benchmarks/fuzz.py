@@ -5,11 +5,15 @@ in one sentence and exit code 2 what is wrong with it. A saved model that was al
 is refused. A command that is killed while it overwrites a folder leaves the old folder or the new one.
 
 ``python benchmarks/fuzz.py --fits 60000 --files 2000 --models 20000 --kills 200`` prints every case that
-ended otherwise, with the seed and the number that draw it again, and counts; then exit code 1.
+ended otherwise, with the seed and the number that draw it again, and counts; then exit code 1. With
+``--log FILE`` each batch of a thousand cases is written down as it ends, and batches that are there are
+not run again: a long run may be stopped and started anew.
 """
 
 import argparse
+import faulthandler
 import gc
+import json
 import os
 import random
 import signal
@@ -32,6 +36,10 @@ from fuzz_fits import run_fit
 
 # Cases that one process is given at a time; after a crash each is tried by itself.
 CHUNK = 50
+# Seconds after which a process in which no signal is answered is ended, however busy the machine is.
+NO_SIGNAL = 900
+# Cases between two lines of the log.
+BATCH = 1000
 
 
 def prepare(folder):
@@ -48,10 +56,18 @@ def prepare(folder):
 
 def run_chunk(kind, seed, numbers, folder):
     """The outcomes of some cases."""
-    if kind == "fits":
-        return [run_fit(seed, number) for number in numbers]
-    run = run_file if kind == "files" else run_model
-    return [run(seed, number, folder) for number in numbers]
+    return [run_one(kind, seed, number, folder) for number in numbers]
+
+
+def run_one(kind, seed, number, folder):
+    """One outcome; a call that no signal reaches, as in a compiled library, ends the process."""
+    faulthandler.dump_traceback_later(NO_SIGNAL, exit=True)
+    try:
+        if kind == "fits":
+            return run_fit(seed, number)
+        return (run_file if kind == "files" else run_model)(seed, number, folder)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def outcomes(kind, seed, numbers, folder, jobs):
@@ -182,18 +198,49 @@ def one_kill(draw, folder, number, known, longest):
 # --- all together ---
 
 
-def report(kind, found):
-    """Print cases that ended otherwise than they may, and counts; how many of the former there are."""
-    counts, bad = Counter(), 0
+def counted(found):
+    """How many outcomes there are of each kind; those that may not be are printed, and are "other"."""
+    counts = Counter()
     for outcome in found:
         short = outcome in ("right", "refused", "old", "new")
         counts[outcome if short else "other"] += 1
         if not short:
-            bad += 1
             print(outcome, flush=True)
+    return counts
+
+
+def report(kind, counts):
+    """Print counts; how many cases ended otherwise than they may."""
     told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     print(f"{kind}: {sum(counts.values())} ({told or 'none'})", flush=True)
-    return bad
+    return counts["other"]
+
+
+def in_batches(kind, numbers, folder, given):
+    """Counts of all cases, batch by batch; batches that the log has are taken from there."""
+    total = Counter()
+    for first in range(0, len(numbers), BATCH):
+        part = numbers[first : first + BATCH]
+        about = {"kind": kind, "seed": given.seed, "first": part[0], "count": len(part)}
+        found = logged(given.log, about)
+        if found is None:
+            start = time.perf_counter()
+            found = counted(outcomes(kind, given.seed, part, folder, given.jobs))
+            about |= {"outcomes": found, "seconds": round(time.perf_counter() - start)}
+            if given.log:
+                with given.log.open("a") as file:
+                    file.write(json.dumps(about) + "\n")
+        total.update(found)
+    return total
+
+
+def logged(log, about):
+    """Outcomes of a batch that was run before; None where it was not."""
+    lines = log.read_text().splitlines() if log and log.exists() else []
+    for line in map(json.loads, lines):
+        if about.items() <= line.items():
+            return line["outcomes"]
+    return None
 
 
 def main():
@@ -207,16 +254,17 @@ def main():
         "--first", type=int, default=0, help="number of the first case of each kind"
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--log", type=Path, help="file of batches that have been run")
     given = parser.parse_args()
     bad = 0
     if given.kills:  # before there are other processes
-        bad += report("kills", run_kills(given.seed, given.kills))
+        bad += report("kills", counted(run_kills(given.seed, given.kills)))
     with tempfile.TemporaryDirectory() as name:
         prepare(Path(name))
         for kind in ("models", "files", "fits"):
             numbers = list(range(given.first, given.first + getattr(given, kind)))
             if numbers:
-                bad += report(kind, outcomes(kind, given.seed, numbers, Path(name), given.jobs))
+                bad += report(kind, in_batches(kind, numbers, Path(name), given))
     sys.exit(1 if bad else 0)
 
 

@@ -364,3 +364,14 @@ def sequential_p_values(splits, level):
         if p_values[-1] > level:
             break
     return p_values
+
+
+def moved_with_others(rows, axis):
+    """Each variable's covariance with the score of all others, over that score's standard deviation."""
+    found = []
+    for j in range(rows.shape[1]):
+        others = np.delete(rows, j, axis=1) @ np.delete(axis, j)
+        found.append(
+            np.mean((rows[:, j] - rows[:, j].mean()) * (others - others.mean())) / others.std()
+        )
+    return np.array(found)

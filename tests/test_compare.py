@@ -66,7 +66,7 @@ def test_every_method_is_run_in_order(whole):
     assert [result.key for result in whole] == list(METHODS)
     assert len(whole) == 10
     names = [METHODS[key].name for key in ("auto", "cica", "joint", "subspace")]
-    assert names == ["cICA", "cICA, paper", "cICA, joint", "cICA, subspace"]
+    assert names == ["cICA", "cICA (paper)", "cICA (joint)", "cICA (subspace)"]
     for result in whole:
         assert result.error is None, result.error
         assert result.choice
@@ -110,12 +110,12 @@ def test_both_ratios_have_columns_of_their_own(whole, data):
 def test_auto_says_which_solver_it_took(whole):
     model = whole["auto"].model
     assert (model.solver, model.projection_) == ("auto", "filter")
-    assert whole["auto"].choice == f"subspace: {model.n_foreground_} of 8 dimensions"
+    assert whole["auto"].choice == f"subspace, l = {model.n_foreground_}"
     synthetic = make_synthetic(5, n_samples=20_000, random_state=0)
     found = compare_methods(
         synthetic.foreground, synthetic.background, methods=["auto"], random_state=0
     )["auto"]
-    assert found.choice.startswith("joint: r = ")
+    assert found.choice.startswith("joint, r = ")
 
 
 def test_silhouettes_are_those_of_the_scores(whole, data):
@@ -335,11 +335,12 @@ def test_small_multiples_show_every_method_with_one_legend(rng):
     )
     assert [ax.get_title() for ax in panels] == list("abcdef")
     for ax, points in zip(panels, scores, strict=False):
-        under, no, yes, unlabelled = ax.collections
+        under, drawn, *shown = ax.collections
         assert_allclose(under.get_offsets(), points[:7])
-        assert_allclose(no.get_offsets(), points[labels == 0])
-        assert_allclose(yes.get_offsets(), points[labels == 1])
-        assert_allclose(unlabelled.get_offsets(), points[labels < 0])
+        order = [int(np.argmin(np.abs(points - at).sum(axis=1))) for at in drawn.get_offsets()]
+        assert sorted(order) == list(range(40))
+        colours = [shown[group].get_facecolor()[0, :3] for group in labels[order]]
+        assert_allclose(drawn.get_facecolor()[:, :3], colours)
         assert ax.get_legend() is None
     assert not panels[-1].collections
     (legend,) = panels[0].figure.legends
@@ -390,7 +391,7 @@ def test_compare_prints_a_table_and_writes_nothing_without_a_folder(files, monke
     result = run("fore.csv", "--background", "back.csv", "--n-pcs", 6)
     assert result.exit_code == 0, result.output
     for method in METHODS.values():
-        assert re.search(rf"│ {method.name} ", result.output), method.name
+        assert re.search(rf"│ {re.escape(method.name)} ", result.output), method.name
     assert "silhouette" not in result.output
     heads = [line.split("┃") for line in result.output.splitlines() if line.startswith("┃")]
     first, second = (" ".join(line[i].strip() for line in heads).strip() for i in (2, 3))
@@ -420,12 +421,13 @@ def test_compare_with_labels_says_so_and_writes_its_files(files):
     assert result.exit_code == 0, result.output
     assert "silhouette (uses labels): " in said(result)
     assert "on all 300 labelled rows" in said(result)
-    assert sorted(os.listdir(out)) == [
-        "comparison.csv",
-        "comparison.png",
-        "patterns_cica.csv",
-        "patterns_pca.csv",
+    written = [
+        f"{name}_{key}.csv"
+        for name in ("background_scores", "patterns", "scores")
+        for key in ("cica", "pca")
     ]
+    always = ["comparison.csv", "comparison.png", "metadata.csv", "run.toml"]
+    assert sorted(os.listdir(out)) == sorted([*always, *written])
     with open(out / "comparison.csv", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     fore, back = (read_table(files / name).values for name in ("fore.csv", "back.csv"))
@@ -476,7 +478,8 @@ def test_an_existing_folder_is_refused_without_overwrite(files):
     assert run(*call, "--methods", "pca,cpca", "--overwrite").exit_code == 0
     assert (files / "out" / "patterns_cpca.csv").exists()
     assert run(*call, "--methods", "pca", "--overwrite").exit_code == 0
-    ours = ["comparison.csv", "comparison.png", "patterns_pca.csv"]
+    ours = ["comparison.csv", "comparison.png", "metadata.csv", "run.toml"]
+    ours += ["patterns_pca.csv", "scores_pca.csv", "background_scores_pca.csv"]
     assert sorted(os.listdir(files / "out")) == sorted(["notes.txt", *ours])
 
 

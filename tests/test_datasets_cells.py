@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from contrica.datasets import (
+    kang_anndata,
     load_human_primate,
     load_kang,
     load_transplant,
@@ -252,6 +253,25 @@ def test_stimulated_cells_split_by_donor_and_condition(tmp_path):
     columns = ["abcdef".index(gene) for gene in data.feature_names]
     expected = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     assert_allclose(data.background, expected[:, columns], atol=1e-12)
+
+
+def test_stimulated_cells_as_anndata_are_normalised_by_all_counts(tmp_path):
+    totals = np.arange(100, 160)
+    counts = write_kang(tmp_path, total_umi=totals, cell_type_published=["B", ""] * 30)
+    adata = kang_anndata(tmp_path)
+    single = np.repeat([True, True, False, True, True], 12)
+    assert_allclose(adata.X.toarray(), np.log1p(1e4 * counts / totals[:, None])[single], rtol=1e-6)
+    assert_array_equal(adata.layers["counts"].toarray(), counts[single])
+    assert list(adata.var_names) == list("abcdef")
+    assert set(adata.obs["donor"]) == {"101", "1039", "107", "1256"}
+    assert adata.obs["cell_type"].isna().sum() == 24
+
+
+def test_stimulated_cells_as_anndata_need_all_counts(tmp_path):
+    write_kang(tmp_path)
+    with raises(FileError, "content") as said:
+        kang_anndata(tmp_path)
+    assert "total_umi" in str(said.value)
 
 
 @pytest.mark.parametrize(

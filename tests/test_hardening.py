@@ -399,6 +399,80 @@ def test_a_fit_that_fails_leaves_no_trace(estimator, pair):
         assert not [name for name in vars(fresh) if name.endswith("_")]
 
 
+@pytest.mark.parametrize(("n_back", "rank"), [(20, 1), (20, 2), (5, 1), (5, 2)])
+def test_rows_along_a_line_are_permuted(n_back, rank):
+    """What the first directions leave is rounding, of which no covariance is positive definite."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, Y = (
+            rng.standard_normal((n, k)) @ rng.standard_normal((k, 5))
+            for n, k in ((60, rank), (n_back, 1))
+        )
+        model = quietly(ContrastiveICA(1, solver="subspace", random_state=0), X, background=Y)
+        assert model.n_foreground_ <= rank
+        assert np.isfinite(model.components_).all()
+
+
+def test_a_constant_column_of_a_sparse_matrix_does_not_vary_by_rounding():
+    """A hundred times 1e20, summed and divided by a hundred, is not 1e20."""
+    X = np.random.default_rng(0).laplace(size=(200, 3))
+    X[:, 0] = 1e20
+    Y = np.random.default_rng(1).laplace(size=(60, 3))
+    dense, sparse = (
+        quietly(ContrastivePCA(2, alpha=1.0), rows, background=Y) for rows in (X, sp.csr_matrix(X))
+    )
+    assert sparse.mean_[0] == 1e20
+    assert_allclose(sparse.contrast_ratio_, dense.contrast_ratio_)
+
+
+READING = """
+import sys
+from contrica.errors import FileError
+from contrica.rows import open_rows
+try:
+    open_rows(sys.argv[1])
+except FileError as error:
+    print(error.code)
+"""
+
+
+def first_heap(content):
+    """Where the objects of an HDF5 file's first heap of texts begin: index, length, text."""
+    return content.index(b"GCOL") + 16
+
+
+@pytest.mark.parametrize(
+    "no_space", [bytes(16), b"\1" + bytes(7) + (2**64 - 16).to_bytes(8, "little")]
+)
+def test_texts_without_an_end_do_not_stop_the_reader(no_space, tmp_path):
+    """The HDF5 library goes round in them for ever, out of reach of signals: hence a process."""
+    path = stored_cells(tmp_path / "t.h5ad", lambda file, h5py: None)
+    content = bytearray(path.read_bytes())
+    place = first_heap(content)
+    content[place : place + 16] = no_space
+    path.write_bytes(content)
+    command = [sys.executable, "-c", READING, str(path)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (found.stdout, found.stderr) == ("damaged\n", "")
+
+
+def test_numbers_that_look_like_texts_without_an_end_are_read(tmp_path):
+    """What lies inside an array, in one piece or in chunks, is not looked at."""
+    h5py = pytest.importorskip("h5py")
+    X = np.arange(40.0).reshape(10, 4)
+    X.view(np.uint8)[0, :16] = np.frombuffer(
+        b"GCOL\1\0\0\0" + (4096).to_bytes(8, "little"), np.uint8
+    )
+    X[0, 2:] = 0.0
+    X[1] = 0.0
+    for options in ({}, {"chunks": (5, 4)}):
+        with h5py.File(tmp_path / "t.h5", "w") as file:
+            file.create_dataset("X", data=X, **options)
+            file["names"] = ["a", "b"]
+        found = np.vstack(list(open_rows(tmp_path / "t.h5", key="X").rows.blocks(10)))
+        assert np.array_equal(found, X)
+
+
 # --- exceptions of others ---
 
 
@@ -496,6 +570,36 @@ def test_a_huge_alpha_leaves_the_background_s_least_axes(alpha, pair):
     if alpha == 1e308:
         vectors = np.linalg.eigh(np.cov(Y.T))[1]
         assert_allclose(np.abs(found.components_[0] @ vectors[:, 0]), 1, atol=1e-8)
+
+
+def test_a_constant_far_from_zero_is_no_noise_of_a_joint_fit():
+    rng = np.random.default_rng(3)
+    X, Y = rng.exponential(size=(60, 3)), rng.exponential(size=(20, 3))
+    Y[:, 1] = 1e20
+    near = Y.copy()
+    near[:, 1] = 1.0
+    far, expected = (
+        quietly(ContrastiveICA(1, solver="joint", random_state=0), X, background=part)
+        for part in (Y, near)
+    )
+    assert_allclose(far.components_, expected.components_, atol=1e-6)
+    assert_allclose(far.pattern_t_values_, expected.pattern_t_values_, rtol=1e-5)
+
+
+def test_a_joint_fit_of_as_few_rows_as_dimensions_is_refused():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((20, 20)), rng.standard_normal((60, 20))
+    for given, background in ((X, Y), (Y, X)):
+        with pytest.raises(DataError) as caught:
+            quietly(ContrastiveICA(solver="joint", n_pcs=None), given, background=background)
+        assert caught.value.code == "too-few-rows"
+
+
+def test_a_scale_whose_fourth_power_overflows_is_refused(pair):
+    X, Y = pair
+    with pytest.raises(ParameterError) as caught:
+        ProportionalContrastiveICA(background_scale=1e308).fit(X, background=Y)
+    assert (caught.value.code, caught.value.parameter) == ("out-of-range", "background_scale")
 
 
 @pytest.mark.parametrize("name", ["readme.txt", None])

@@ -502,9 +502,10 @@ def read(path):
             (empty(f"a.{kind}"), "empty", "one row per sample")
             for kind in ("npy", "npz", "h5", "h5ad", "parquet", "csv")
         ),
+        (broken("a.parquet"), "damaged", "could not be read as"),
         *(
-            (broken(f"a.{kind}"), "damaged", "could not be read as")
-            for kind in ("npy", "npz", "h5", "h5ad", "parquet")
+            (broken(f"a.{kind}"), "not-what-it-says", "is a parquet file, whatever its name says")
+            for kind in ("npy", "npz", "h5", "h5ad", "csv")
         ),
         *(
             (cut(make), "damaged", "could not be read as")

@@ -17,7 +17,9 @@ from contrica.errors import (
     DelicateDataWarning,
     FeaturesError,
     GroupsError,
+    GroupWarning,
     ParameterError,
+    PatternWarning,
 )
 from contrica.rows import Rows
 from contrica.rows.selected import select
@@ -483,3 +485,53 @@ def test_the_estimator_points_to_this_room(made):
     with pytest.raises(DataError, match=r"contrica\.tl\.cica") as told:
         ContrastiveICA().fit(made)
     assert told.value.code == "anndata"
+
+
+# --- genes ---
+
+
+def test_genes_are_ranked_by_effect_and_tested_over_donors(made, tmp_path):
+    adata = tl.cica(made, "condition", "ctrl", groups="donor", n_comps=2, copy=True)
+    table = tl.rank_genes(adata)
+    first = table[table["pattern"] == 1]
+    assert set(first["gene"][: RESPONDING.size]) == {f"g{i}" for i in RESPONDING}
+    assert first["effect"].abs().is_monotonic_decreasing
+    model = tl.get_model(adata)
+    assert_allclose(
+        first.set_index("gene")["loading"].loc[list(made.var_names[:USED])], model.components_[0]
+    )
+    assert (first["n_donors"] == DONORS).all()
+    assert (first["q_value"][: RESPONDING.size] < 0.05).all()
+    assert len(tl.rank_genes(adata, test=False, n_genes=3)) == 6
+    assert len(adata.uns["cica"]["genes"]) == 2 * USED
+    back = read_back(adata, "h5ad", tmp_path / "cells.h5ad")
+    assert_array_equal(back.uns["cica"]["genes"]["gene"], adata.uns["cica"]["genes"]["gene"])
+
+
+def test_without_donors_there_are_effects_only(made):
+    adata = tl.cica(made, "condition", "ctrl", n_comps=1, copy=True)
+    assert list(tl.rank_genes(adata)) == ["pattern", "gene", "loading", "effect"]
+    with pytest.raises(ParameterError) as told:
+        tl.rank_genes(adata, test=True)
+    assert told.value.code == "no-groups"
+    with pytest.raises(ParameterError):
+        tl.rank_genes(adata, n_genes=0)
+
+
+def test_too_few_donors_are_told(made):
+    adata = made[made.obs["donor"].isin(["d0", "d1"])].copy()
+    few, nothing = "smallest attainable p", "no direction"
+    with pytest.warns(GroupWarning, match=few), pytest.warns(PatternWarning, match=nothing):
+        tl.cica(adata, "condition", "ctrl", groups="donor", n_comps=1)
+    with pytest.warns(GroupWarning, match="donors could be tested"):
+        table = tl.rank_genes(adata)
+    assert table["p_value"].isna().all()
+
+
+@pytest.mark.slow
+def test_scanpy_goes_on_from_the_scores(made):
+    scanpy = pytest.importorskip("scanpy")
+    adata = tl.cica(made, "condition", "ctrl", n_comps=2, copy=True)
+    scanpy.pp.neighbors(adata, use_rep="X_cica", transformer="sklearn")
+    assert adata.obsp["distances"].shape == (adata.n_obs, adata.n_obs)
+    assert adata.uns["neighbors"]["params"]["use_rep"] == "X_cica"

@@ -24,7 +24,13 @@ from contrica.estimators import (
     ProportionalContrastiveICA,
 )
 from contrica.labels import numbered_groups
-from contrica.validation import check_choice, check_count, check_dataset, generator
+from contrica.markup import frame, table
+from contrica.moments.projection import axes_of, project_rows
+from contrica.moments.symmetric import fix_signs
+from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
+from contrica.rows.memory import memory_budget
+from contrica.rows.units import SCALES, scales_of
+from contrica.validation import check_choice, check_count, check_dataset, generator, warn_delicate
 
 __all__ = [
     "METHODS",
@@ -37,73 +43,66 @@ logger = logging.getLogger("contrica")
 
 # Distances between all pairs of more rows than this take minutes and tell nothing more.
 SILHOUETTE_ROWS = 5000
+GAPS = "Set `missing=impute` to fill them, or leave those rows or variables out."
 
 
 class _Method(NamedTuple):
-    """How one method is called, built and asked what it chose."""
+    """How one method is called, built and asked what it chose.
+
+    Those that ``reads`` rows make axes, units and gaps their own business, in the way they are told to;
+    the others are given rows in the common axes.
+    """
 
     name: str
-    build: Callable[[int, Any, int], Any]
+    build: Callable[[int, int], Any]
     choice: Callable[[Any], str]
+    reads: bool = False
+
+
+def _cica(solver: str) -> Callable[[int, int], Any]:
+    return lambda k, seed: ContrastiveICA(k, solver=solver, random_state=seed)
 
 
 def _ranks(model: Any) -> str:
-    return f"r = {model.n_background_}, l = {model.n_foreground_}, {model.n_pcs_} PCs"
+    return f"r = {model.n_background_}, l = {model.n_foreground_}"
 
 
 def _dimension(model: Any) -> str:
-    return f"{model.n_foreground_} of {model.n_pcs_} dimensions"
+    return f"l = {model.n_foreground_}"
 
 
 def _solver(model: Any) -> str:
-    return f"{model.solver_}: {(_dimension if model.solver_ == 'subspace' else _ranks)(model)}"
+    return f"{model.solver_}, {(_dimension if model.solver_ == 'subspace' else _ranks)(model)}"
 
 
 METHODS: dict[str, _Method] = {
-    "auto": _Method(
-        "cICA",
-        lambda k, n_pcs, seed: ContrastiveICA(k, n_pcs=n_pcs, random_state=seed),
-        _solver,
-    ),
-    "cica": _Method(
-        "cICA, paper",
-        lambda k, n_pcs, seed: ContrastiveICA(k, solver="paper", n_pcs=n_pcs, random_state=seed),
-        _ranks,
-    ),
-    "joint": _Method(
-        "cICA, joint",
-        lambda k, n_pcs, seed: ContrastiveICA(k, solver="joint", n_pcs=n_pcs, random_state=seed),
-        _ranks,
-    ),
-    "subspace": _Method(
-        "cICA, subspace",
-        lambda k, n_pcs, seed: ContrastiveICA(k, solver="subspace", n_pcs=n_pcs, random_state=seed),
-        _dimension,
-    ),
+    "auto": _Method("cICA", _cica("auto"), _solver, True),
+    "cica": _Method("cICA (paper)", _cica("paper"), _ranks, True),
+    "joint": _Method("cICA (joint)", _cica("joint"), _ranks, True),
+    "subspace": _Method("cICA (subspace)", _cica("subspace"), _dimension, True),
     "proportional": _Method(
         "proportional cICA",
-        lambda k, n_pcs, seed: ProportionalContrastiveICA(k, n_pcs=n_pcs, random_state=seed),
+        lambda k, seed: ProportionalContrastiveICA(k, random_state=seed),
         lambda model: f"scale {model.background_scale_:.3g}, {_ranks(model)}",
+        True,
     ),
     "cpca": _Method(
         "cPCA",
-        lambda k, n_pcs, seed: ContrastivePCA(k, random_state=seed),
+        lambda k, seed: ContrastivePCA(k, random_state=seed),
         lambda model: f"α = {model.alpha_:.3g}",
     ),
     "pcpca": _Method(
         "PCPCA",
-        lambda k, n_pcs, seed: ProbabilisticContrastivePCA(k),
+        lambda k, seed: ProbabilisticContrastivePCA(k),
         lambda model: f"γ = {model.gamma_:.3g}, {model.gamma_fraction_:.2g} n/m",
     ),
     "gcpca": _Method(
-        "gcPCA", lambda k, n_pcs, seed: GeneralizedContrastivePCA(k), lambda model: "no parameter"
+        "gcPCA", lambda k, seed: GeneralizedContrastivePCA(k), lambda model: "no parameter"
     ),
     "ica": _Method(
-        "ICA",
-        lambda k, n_pcs, seed: PlainICA(k, n_pcs=n_pcs),
-        lambda model: f"rank {model.rank_}, {model.n_pcs_} PCs",
+        "ICA", lambda k, seed: PlainICA(k, n_pcs=None), lambda model: f"rank {model.rank_}"
     ),
-    "pca": _Method("PCA", lambda k, n_pcs, seed: PlainPCA(k), lambda model: "no parameter"),
+    "pca": _Method("PCA", lambda k, seed: PlainPCA(k), lambda model: "no parameter"),
 }
 
 
@@ -129,7 +128,7 @@ class MethodResult:
     silhouette : float or None
         Of the foreground's scores by label; uses labels, and is ``None`` without them.
     seconds : float
-        Wall time of the fit.
+        Wall time of the fit and the scores.
     choice : str
         What the method chose by itself: ranks, α, scale.
     warnings : tuple of ContricaWarning
@@ -175,6 +174,8 @@ class Comparison:
         Labelled rows that the silhouettes were computed on; 0 without labels.
     n_labelled : int
         Labelled rows in all; more than ``silhouette_rows`` where those are a sample.
+    n_dimensions : int
+        In which all methods worked: principal components of both datasets together, or all variables.
     """
 
     results: tuple[MethodResult, ...]
@@ -182,6 +183,7 @@ class Comparison:
     group_names: tuple[str, ...]
     silhouette_rows: int
     n_labelled: int
+    n_dimensions: int
 
     def __iter__(self) -> Iterator[MethodResult]:
         return iter(self.results)
@@ -220,6 +222,21 @@ class Comparison:
             rows.append([*row, round(r.seconds, 3), r.choice, remarks, error])
         return columns, rows
 
+    def _repr_html_(self) -> str:
+        """As a table, for a notebook: one row per method, with what was noted beside it."""
+        names, along_patterns = _ratio_columns(self.results, "contrast_ratio")
+        source_names, along_filters = _ratio_columns(self.results, "source_ratio")
+        headings = ["method", *(f"k(b) {i + 1}" for i in range(len(names)))]
+        headings += [f"k(f) {i + 1}" for i in range(len(source_names))]
+        headings += [] if self.groups is None else ["silhouette (uses labels)"]
+        rows = []
+        for r, contrast, source in zip(self.results, along_patterns, along_filters, strict=True):
+            row = [r.name, *contrast, *source]
+            row += [] if self.groups is None else [r.silhouette]
+            notes = [_text(r.error)] if r.error is not None else list(map(str, r.warnings))
+            rows.append([*row, float(r.seconds), r.choice, " ".join(notes)])
+        return frame(table([*headings, "seconds", "chose", "notes"], rows))
+
 
 def _ratio_columns(
     results: Sequence[MethodResult], name: str
@@ -240,13 +257,18 @@ def compare_methods(
     n_components: int = 2,
     methods: Sequence[str] | None = None,
     n_pcs: int | str | None = "auto",
+    scale: str = "none",
+    missing: str = "error",
+    groups: Any = None,
+    background_groups: Any = None,
     random_state: Any = None,
 ) -> Comparison:
     """Fit every contrastive method, and plain ICA and PCA, to one foreground and background.
 
-    Each method runs with its own defaults and without labels. Labels, where given, serve one
-    purpose: afterwards, the silhouette of the foreground's scores by group is reported. It chooses
-    nothing, neither a method nor a parameter, and ranking methods by it is hindsight.
+    All methods are given the same rows: gaps are filled, variables divided and principal components
+    taken once. Beyond that each runs with its own defaults and without labels. Labels, where given,
+    serve one purpose: afterwards, the silhouette of the foreground's scores by group is reported. It
+    chooses nothing, neither a method nor a parameter, and ranking methods by it is hindsight.
 
     A method that fails on these data does not lose the others: its result holds the error. If all
     fail, the input is at fault and the first error is raised.
@@ -270,7 +292,15 @@ def compare_methods(
         (`GeneralizedContrastivePCA`), "ica" (`PlainICA`, by hierarchical tensor decomposition) and
         "pca" (`PlainPCA`); all by default.
     n_pcs : int, "auto" or None, default="auto"
-        Principal components that the ICA methods work in, as in `ContrastiveICA`.
+        Principal components of both datasets together that all methods work in, as in `ContrastiveICA`;
+        ``None`` for all variables.
+    scale : {"none", "pooled", "each"}, default="none"
+        What variables are divided by, as in `ContrastiveICA`.
+    missing : {"error", "impute"}, default="error"
+        Whether missing values are filled, as in `ContrastiveICA`.
+    groups, background_groups : array-like of shape (n_rows,), optional
+        Which rows belong together, as in `ContrastiveICA.fit`; the methods that are not cICA take rows
+        as independent.
     random_state : int, Generator, RandomState or None, default=None
         Seeds every random method alike, and the sample for silhouettes.
 
@@ -299,17 +329,22 @@ def compare_methods(
         )
     if isinstance(background, Background):
         background = background.data
+    check_choice("scale", scale, SCALES)
+    check_choice("missing", missing, ("error", "impute"))
     check_dataset(X, "X")
     check_dataset(background, "background")
     _check_n_pcs(n_pcs, X)
     seed = _one_seed(random_state)
-    groups, names = (None, ()) if labels is None else numbered_groups(labels, _shape(X)[0])
-    rows = None if groups is None else _silhouette_rows(groups, seed)
+    numbers, names = (None, ()) if labels is None else numbered_groups(labels, _shape(X)[0])
+    rows = None if numbers is None else _silhouette_rows(numbers, seed)
+    logger.info("filling, dividing and projecting the rows")
+    common = _Common.of(X, background, n_pcs, scale, missing, (groups, background_groups))
     results = []
     for i, key in enumerate(keys, start=1):
-        logger.info("%s, method %d of %d", METHODS[key].name, i, len(keys))
-        model = METHODS[key].build(n_components, n_pcs, seed)
-        results.append(_run(key, model, X, background, groups, rows))
+        stage = {"is_stage": True}
+        logger.info("%s, method %d of %d", METHODS[key].name, i, len(keys), extra=stage)
+        model = METHODS[key].build(n_components, seed)
+        results.append(_run(key, model, common, numbers, rows))
     errors = [result.error for result in results if result.error is not None]
     if len(errors) == len(results):
         _raise(errors[0])
@@ -317,18 +352,116 @@ def compare_methods(
         forget_frames(error)
     return Comparison(
         tuple(results),
-        groups,
+        numbers,
         names,
         0 if rows is None else rows.size,
-        0 if groups is None else int(np.sum(groups >= 0)),
+        0 if numbers is None else int(np.sum(numbers >= 0)),
+        common.n_dimensions,
     )
+
+
+@dataclass(frozen=True)
+class _Common:
+    """What all methods are given: rows in common axes and units, without gaps.
+
+    ``rows`` are those of both datasets in the axes ``basis``, or all variables where it is ``None``;
+    ``warnings`` are what methods that are given them cannot see any more.
+    """
+
+    X: Any
+    background: Any
+    rows: tuple[Any, Any]
+    basis: np.ndarray | None
+    mean: np.ndarray
+    names: np.ndarray | None
+    scale_: np.ndarray | None
+    scale: str
+    missing: str
+    groups: tuple[Any, Any]
+    warnings: list[Any]
+
+    @classmethod
+    def of(
+        cls, X: Any, background: Any, n_pcs: Any, scale: str, missing: str, groups: tuple[Any, Any]
+    ) -> _Common:
+        datasets = [Dataset(X, "X"), Dataset(background, "background")]
+        check_same_variables(datasets)
+        read_datasets(datasets, fill=missing == "impute", remedy=GAPS)
+        fore = datasets[0]
+        with collected() as warned:
+            warn_delicate(*(part.summary for part in datasets), fore.names)
+        mean, scales = fore.summary.mean, scales_of(scale, [part.summary for part in datasets])
+        for part, own in zip(datasets, scales or (), strict=scales is not None):
+            part.divide(own)
+        basis = axes_of(
+            [part.rows for part in datasets],
+            [part.summary for part in datasets],
+            n_pcs,
+            memory_budget(),
+            own_means=scale == "each",
+        )
+        # as they are, where nothing was done to them: they know their names
+        rows: Any = (X, background)
+        is_same = basis is None and scales is None
+        is_same &= all(part.observed is None for part in datasets)
+        if basis is not None:
+            rows = tuple(project_rows(part.rows, basis) for part in datasets)
+        elif not is_same:
+            rows = tuple(part.rows for part in datasets)
+        return cls(
+            *(X, background, rows, basis, mean, fore.names),
+            None if scales is None else scales[0],
+            *(scale, missing, groups, [] if is_same else warned),
+        )
+
+    @property
+    def n_dimensions(self) -> int:
+        """In which all methods work."""
+        return self.mean.size if self.basis is None else self.basis.shape[1]
+
+    def fit(self, method: _Method, model: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Fit a model, and score the rows of both datasets."""
+        if method.reads:
+            model.set_params(
+                basis=self.basis, n_pcs=None, scale=self.scale, missing=self.missing
+            ).fit(
+                self.X,
+                background=self.background,
+                groups=self.groups[0],
+                background_groups=self.groups[1],
+            )
+            return model.transform(self.X), model.transform(self.background)
+        model.fit(self.rows[0], background=self.rows[1])
+        scores = [model.transform(rows) for rows in self.rows]
+        signs = self._lift(model)
+        return scores[0] * signs, scores[1] * signs
+
+    def _lift(self, model: Any) -> np.ndarray:
+        """Let a model that was fitted in the common axes be one over the variables; its signs."""
+        if self.rows[0] is self.X:
+            return np.ones(len(model.components_))
+        basis = np.eye(self.mean.size) if self.basis is None else self.basis
+        found = basis @ model.components_.T
+        lifted = fix_signs(found)
+        signs = np.where(np.sum(found * lifted, axis=0) < 0, -1.0, 1.0)
+        model.components_, model.mean_, model.scale_ = lifted.T, self.mean, self.scale_
+        if hasattr(model, "loadings_"):
+            model.loadings_ = basis @ model.loadings_ * signs
+        if hasattr(model, "sweep_components_"):
+            frames = basis @ model.sweep_components_.transpose(0, 2, 1)
+            model.sweep_components_ = np.stack([fix_signs(each).T for each in frames])
+        if hasattr(model, "basis_"):
+            model.basis_ = self.basis
+        model.n_features_in_ = self.mean.size
+        if self.names is not None and all(isinstance(name, str) for name in self.names):
+            model.feature_names_in_ = self.names
+        return signs
 
 
 def _run(
     key: str,
     model: Any,
-    X: Any,
-    background: Any,
+    common: _Common,
     groups: np.ndarray | None,
     rows: np.ndarray | None,
 ) -> MethodResult:
@@ -339,9 +472,8 @@ def _run(
     with collected() as caught:
         start = time.perf_counter()
         try:
-            model.fit(X, background=background)
+            scores, background_scores = common.fit(METHODS[key], model)
             seconds = time.perf_counter() - start
-            scores, background_scores = model.transform(X), model.transform(background)
             contrast, source = model.contrast_ratio_, getattr(model, "source_ratio_", None)
             choice = METHODS[key].choice(model)
             if groups is not None:
@@ -354,7 +486,7 @@ def _run(
         *(key, METHODS[key].name, model, contrast, source, scores, background_scores, silhouette),
         seconds,
         choice,
-        _by_text(caught),
+        _by_text(caught if METHODS[key].reads else [*common.warnings, *caught]),
         error,
     )
 

@@ -126,17 +126,17 @@ def check_count(name: str, value: object, *, minimum: int = 1) -> int:
 
 
 def check_scale(name: str, value: object) -> float:
-    """A positive finite number."""
+    """A positive number whose fourth power, by which a fourth cumulant grows, is finite."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ParameterError(
             "not-a-number", f"`{name}` is {value!r}", "must be a positive number", parameter=name
         )
     number = float(value)
-    if not (np.isfinite(number) and number > 0):
+    if not 0 < number < np.finfo(float).max ** 0.25:
         raise ParameterError(
             "out-of-range",
             f"`{name}={value}` is out of range",
-            remedy="It must be positive and finite.",
+            remedy="It must be positive, and its fourth power finite.",
             parameter=name,
         )
     return number

@@ -18,11 +18,15 @@ def test_fit_writes_its_files_and_prints_a_summary(fitted_once):
     folder, result = fitted_once
     out = folder / "out"
     assert sorted(os.listdir(out)) == [
+        "background_scores.csv",
+        "metadata.csv",
         "model.npz",
         "patterns.csv",
+        "run.toml",
         "scatter.png",
         "scores.csv",
         "scree.png",
+        "summary.txt",
     ]
     patterns, scores = read_table(out / "patterns.csv"), read_table(out / "scores.csv")
     assert list(patterns.rows) == ["alpha", "beta", "gamma", "delta", "eps"]

@@ -111,14 +111,14 @@ def test_columns_of_numbers_and_large_files_are_taken_out_too(tmp_path, monkeypa
     frame["donor"] = frame["donor"].str[1:].astype(int) + 100
     write_csv(frame, tmp_path / "t.csv")
     monkeypatch.setattr(text, "ARROW_BYTES", 0)
-    found = open_rows(tmp_path / "t.csv", column="donor")
+    found = open_rows(tmp_path / "t.csv", metadata="donor")
     assert found.columns.tolist() == ["a", "b", "c", "d"]
-    assert found.labels.tolist() == [str(each) for each in frame["donor"]]
+    assert found.metadata["donor"].tolist() == [str(each) for each in frame["donor"]]
     assert_allclose(found.rows, frame.drop(columns="donor"))
     # R leaves the heading of the names of rows out
     (tmp_path / "r.csv").write_text("x,donor,y\nr1,1,A,2\nr2,3,B,4\n")
-    found = read_table(tmp_path / "r.csv", column="donor")
-    assert found.labels.tolist() == ["A", "B"]
+    found = read_table(tmp_path / "r.csv", metadata="donor")
+    assert found.metadata["donor"].tolist() == ["A", "B"]
     assert found.rows.tolist() == ["r1", "r2"]
     assert found.columns.tolist() == ["x", "y"]
     assert found.values.tolist() == [[1, 2], [3, 4]]

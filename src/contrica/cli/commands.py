@@ -9,22 +9,23 @@ from typing import Annotated
 import typer
 
 from contrica import __version__
-from contrica.cli import compare, demo, fit, ranks, reproduce, transform
+from contrica.cli import compare, demo, fit, ranks, report, reproduce, transform
 from contrica.cli.console import plain_errors, print_line
+from contrica.cli.options import with_bundles
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     help="Contrastive ICA: the patterns of a foreground that its background does not have.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 for command in (
-    *(fit.fit, transform.transform, ranks.ranks),
+    *(fit.fit, transform.transform, report.report, ranks.ranks),
     *(demo.demo, compare.compare, reproduce.reproduce),
 ):
-    app.command()(plain_errors(command))
+    app.command()(with_bundles(plain_errors(command)))
 
 
 @app.callback(invoke_without_command=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -13,44 +13,39 @@ from rich.markup import escape
 from rich.table import Table
 
 from contrica import plots
-from contrica.cli.console import WARNING, out, print_line, progress, say, told
-from contrica.cli.options import BackgroundKey, Header, Key, Overwrite, n_pcs_of
-from contrica.cli.reading import Data, counts, read_all
-from contrica.cli.writing import FILES, write_figure, write_patterns, write_table
+from contrica.cli.config import write_config
+from contrica.cli.console import (
+    WARNING,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    results_as_json,
+    say,
+    told,
+)
+from contrica.cli.options import DataOptions, Overwrite, Pcs, RunOptions, Scale, n_pcs_of
+from contrica.cli.reading import Data, Pair, counts, read_pair
+from contrica.cli.scoring import pattern_names
+from contrica.cli.writing import FILES, write_figure, write_metadata, write_patterns, write_table
 from contrica.compare import METHODS, Comparison, compare_methods
 from contrica.datasets import load_digits_on_photos
 from contrica.errors import ParameterError
-from contrica.labels import read_labels
 from contrica.output import output_folder
 
 
 def compare(
-    foreground: Annotated[
-        str | None,
-        typer.Argument(
-            help="Foreground, as for fit: csv, tsv, npy, npz, h5, h5ad, zarr or parquet.",
-            show_default=False,
-        ),
-    ] = None,
-    background: Annotated[
-        list[str] | None,
-        typer.Option("--background", "-b", help="Background, same columns; one only."),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help="csv, tsv or txt with a group for each foreground row, after an optional column of "
-            "row names. Used for the silhouette and the colours only."
-        ),
-    ] = None,
+    context: typer.Context,
+    data: DataOptions,
     demo: Annotated[
         bool, typer.Option("--demo", help="Use the embedded digits on photographs, with labels.")
     ] = False,
     components: Annotated[int, typer.Option(help="Patterns of each method to keep.")] = 2,
-    n_pcs: Annotated[
-        str,
-        typer.Option(help="Principal components of the ICA methods: a number, 'auto' or 'none'."),
-    ] = "auto",
+    n_pcs: Pcs = "auto",
+    scale: Scale = "none",
+    missing: Annotated[
+        str, typer.Option(help="Missing values: 'error' refuses them, 'impute' fills them.")
+    ] = "error",
     methods: Annotated[
         str | None,
         typer.Option(
@@ -61,58 +56,56 @@ def compare(
     output: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder to write; without it, none.")
     ] = None,
-    key: Key = None,
-    background_key: BackgroundKey = None,
-    header: Header = None,
     overwrite: Overwrite = False,
+    run: RunOptions = RunOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Fit all contrastive methods, and plain ICA and PCA, and print one table of what they found.
 
     Every method runs at its defaults and without labels. With --out, writes comparison.csv,
-    comparison.png (scores by method) and patterns_METHOD.csv.
+    comparison.png (scores by method) and, of each method, patterns_METHOD.csv and scores_METHOD.csv.
     """
-    files = (foreground, background or None, labels, key, background_key, header)
-    if demo and any(option is not None for option in files):
+    if demo and data != DataOptions():
         raise ParameterError(
             "not-together",
             "--demo brings its own data and labels",
-            remedy="Drop it, or the files and keys.",
+            remedy="Drop it, or the files and their options.",
             parameter="demo",
         )
     chosen = None if methods is None else methods.lower().replace(",", " ").split()
     folder_or_none = (
         nullcontext() if output is None else output_folder(output, overwrite=overwrite, ours=FILES)
     )
-    with folder_or_none as folder, progress("reading"):
-        keys = (key, background_key)
-        fore, back, groups = (
-            _demo_data() if demo else _read(foreground, background or [], labels, keys, header)
-        )
-        comparison = compare_methods(
-            fore.named,
-            back.named,
-            labels=groups,
-            n_components=components,
-            methods=chosen,
-            n_pcs=n_pcs_of(n_pcs),
-            random_state=seed,
-        )
-        if folder is not None:
-            _write_comparison(folder, comparison, fore.names)
-    print_line(counts(fore, [back]))
-    _print_comparison(comparison)
-    if output is not None:
-        print_line(f"written to {output}", wrap=False)
+    with results_as_json(run.json):
+        with folder_or_none as folder, progress("reading") as warned:
+            pair = _demo_data() if demo else _read(data, gaps=missing != "error")
+            comparison = compare_methods(
+                pair.fore.named,
+                pair.backs[0].named,
+                labels=pair.fore.labels,
+                n_components=components,
+                methods=chosen,
+                n_pcs=n_pcs_of(n_pcs),
+                scale=scale,
+                missing=missing,
+                random_state=seed,
+                **pair.groups,
+            )
+            if folder is not None:
+                _write_comparison(folder, comparison, pair)
+                write_config(folder / "run.toml", context)
+        for line in [counts(pair), *pair.notes]:
+            print_line(line)
+        _print_comparison(comparison)
+        if output is not None:
+            print_line(f"written to {output}", wrap=False)
+        columns, rows = comparison.table()
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        print_json({"out": output, "methods": found, "warnings": warned})
 
 
-def _read(
-    foreground: str | None,
-    backgrounds: Sequence[str],
-    labels: Path | None,
-    keys: tuple[str | None, str | None],
-    header: bool | None,
-) -> tuple[Data, Data, np.ndarray | None]:
-    """Foreground, background, and the group of each row of the foreground, if there are labels."""
+def _read(data: DataOptions, *, gaps: bool) -> Pair:
+    """Foreground and background, of which there is one."""
+    backgrounds = data.background or []
     if len(backgrounds) > 1:
         raise ParameterError(
             "several-backgrounds",
@@ -121,33 +114,36 @@ def _read(
             "Give one, or put their rows into one file.",
             "background",
         )
-    if foreground is None or not backgrounds:
+    if data.data is None or not backgrounds:
         raise ParameterError(
             "no-data",
             "a comparison needs data",
-            remedy="Give FOREGROUND and --background, or --demo for the embedded digits on photographs.",
+            remedy="Give DATA and --background, or --demo for the embedded digits on photographs.",
         )
-    fore, (back,) = read_all(foreground, backgrounds, keys[0], [keys[1]], header)
-    if labels is None:
-        return fore, back, None
-    names = None if fore.row_names is None else np.asarray(fore.row_names)
-    return fore, back, read_labels(labels, len(fore.values), names)
+    return read_pair(data, gaps=gaps)
 
 
-def _demo_data() -> tuple[Data, Data, np.ndarray]:
+def _demo_data() -> Pair:
     data = load_digits_on_photos()
-    groups = np.array(data.label_names)[data.labels]
-    return Data(data.foreground, None, None), Data(data.background, None, None), groups
+    fore = Data(data.foreground, None, None, labels=np.array(data.label_names)[data.labels])
+    return Pair(fore, [Data(data.background, None, None)], ["the demo"] * 2, [])
 
 
-def _write_comparison(folder: Path, comparison: Comparison, names: Sequence[str]) -> None:
+def _write_comparison(folder: Path, comparison: Comparison, pair: Pair) -> None:
     columns, rows = comparison.table()
     cells = np.empty((len(rows), len(columns) - 1), dtype=object)
     cells[:] = [row[1:] for row in rows]
     write_table(folder / "comparison.csv", cells, columns[1:], [r[0] for r in rows], columns[0])
     for result in comparison:
         if result.model is not None:
-            write_patterns(folder / f"patterns_{result.key}.csv", result.model, names)
+            names = pattern_names(result.model)
+            write_patterns(folder / f"patterns_{result.key}.csv", result.model, pair.fore.names)
+            write_table(folder / f"scores_{result.key}.csv", result.scores, names, *pair.fore.index)
+            write_table(
+                folder / f"background_scores_{result.key}.csv",
+                *(result.background_scores, names, *pair.backs[0].index),
+            )
+    write_metadata(folder / "metadata.csv", pair.fore, pair.backs)
     with plots.without_pyplot():
         axes = plots.comparison(comparison)
     write_figure(axes[0].figure, folder / "comparison.png")
@@ -162,7 +158,7 @@ def _print_comparison(comparison: Comparison) -> None:
         say(WARNING, f"{', '.join(names)}: {message}")
     if any("--" in message for message in methods):
         say("note:", "options that compare does not have are those of contrica fit: try them.")
-    out.print(_table(comparison))
+    print_table(_table(comparison))
     for note in _column_notes(comparison):
         print_line(note)
 
@@ -199,7 +195,11 @@ def _ratios(values: np.ndarray | None) -> str:
 
 
 def _column_notes(comparison: Comparison) -> Iterator[str]:
-    """One sentence on each column of the table."""
+    """What all methods were given, and one sentence on each column of the table."""
+    yield (
+        f"all methods: the same rows, in {comparison.n_dimensions} dimensions. With --n-pcs these are "
+        "principal components of both datasets together; no method needs all variables."
+    )
     yield (
         "contrast ratio k(b): variance along each pattern in the foreground over that in the background, "
         "on the rows fitted. Some methods maximise it, so a larger one is not by itself a better find."
@@ -222,7 +222,7 @@ def _column_notes(comparison: Comparison) -> Iterator[str]:
         "scores of cICA, but for its solver 'paper', are the sources: products with the filters, which "
         "undo the mixing. Those of all other methods are projections on the patterns."
     )
-    yield "seconds: wall time of the fit."
+    yield "seconds: wall time of the fit and its scores."
     yield (
         "chose: what was set from the data or by default, without labels; cPCA's α and PCPCA's γ by a "
         "rule of this package, since their authors choose by eye or by labels."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from contrica import plots
 from contrica.cli.console import print_line, progress
 from contrica.cli.options import Folder, Overwrite, Seed
 from contrica.cli.printing import print_fit
-from contrica.cli.reading import Data
+from contrica.cli.reading import Data, Pair
+from contrica.cli.reporting import ReportOptions, report_of_folder
 from contrica.cli.writing import FILES, write_figure, write_fit
 from contrica.datasets import load_digits_on_photos
 from contrica.estimators import ContrastiveICA, ranking_ratio
@@ -33,13 +35,27 @@ def demo(
         data = load_digits_on_photos()
         height, width = data.image_shape
         pixels = np.array([f"pixel_{i}_{j}" for i in range(height) for j in range(width)])
-        fore, back = Data(data.foreground, pixels, None), Data(data.background, pixels, None)
+        digits = np.array(data.label_names)[data.labels]
+        fore = Data(data.foreground, pixels, None, labels=digits)
+        back = Data(data.background, pixels, None)
         model = ContrastiveICA(2, random_state=seed)
         model.fit(fore.values, background=back.values)
-        write_fit(folder, model, fore, [back], data.labels, data.label_names)
+        write_fit(folder, model, fore, [back])
         write_figure(_images(data, model), folder / "patterns.png")
+        html = _report(folder, output, seed, Pair(fore, [back], ["foreground", "background"], []))
+        (folder / "report.html").write_text(html, encoding="utf-8")
     print_fit(model, fore.names, *_correlations(data, model))
     print_line(f"written to {output}", wrap=False)
+
+
+def _report(folder: Path, output: Path, seed: int, pair: Pair) -> str:
+    told = {
+        "title": "Handwritten digits on photographs",
+        "command": shlex.join(["contrica", "demo", "--seed", str(seed), "--out", str(output)]),
+    }
+    return report_of_folder(folder, output, ReportOptions(image_shape="8x8"), pair=pair, more=told)[
+        0
+    ]
 
 
 def _images(data: Any, model: ContrastiveICA) -> Any:

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from contrica.cli.cluster import connected
-from contrica.cli.console import print_line, progress
-from contrica.cli.grouping import NamedGroups
+from contrica.cli.config import write_config
+from contrica.cli.console import print_json, print_line, progress, results_as_json
 from contrica.cli.options import (
-    BackgroundFiles,
-    BackgroundGroups,
-    BackgroundKeys,
+    DataOptions,
     Estimate,
     Folder,
-    Foreground,
-    Groups,
-    Header,
-    Key,
     MemoryLimit,
     Missing,
     Overwrite,
     Pcs,
+    RunOptions,
     Scale,
     Scheduler,
     Seed,
     n_components_of,
     n_pcs_of,
 )
-from contrica.cli.printing import print_fit
-from contrica.cli.reading import called_by_file, counts, read_all, several
+from contrica.cli.printing import fit_lines, fit_summary, print_fit
+from contrica.cli.reading import Pair, called_by_file, counts, read_pair, several
+from contrica.cli.reporting import ReportOptions, report_of_folder
 from contrica.cli.writing import FILES, write_fit
 from contrica.errors import ParameterError
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
@@ -44,8 +41,8 @@ logger = logging.getLogger("contrica")
 
 
 def fit(
-    foreground: Foreground,
-    background: BackgroundFiles,
+    context: typer.Context,
+    data: DataOptions,
     output: Folder,
     components: Annotated[
         str,
@@ -87,12 +84,7 @@ def fit(
         ),
     ] = None,
     missing: Missing = "error",
-    groups: Groups = None,
-    background_groups: BackgroundGroups = None,
     seed: Seed = 0,
-    key: Key = None,
-    background_key: BackgroundKeys = None,
-    header: Header = None,
     scheduler: Scheduler = None,
     memory_limit: MemoryLimit = None,
     device: Annotated[
@@ -102,10 +94,17 @@ def fit(
         ),
     ] = None,
     overwrite: Overwrite = False,
+    report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Write report.html, one file to read.")
+    ] = True,
+    reported: ReportOptions = ReportOptions(),  # noqa: B008 - frozen
+    run: RunOptions = RunOptions(),  # noqa: B008 - frozen
 ) -> None:
-    """Find the patterns of FOREGROUND that the background does not have.
+    """Find the patterns of a foreground that its background does not have.
 
-    Writes patterns.csv, scores.csv, model.npz, scree.png and scatter.png to the output folder. One
+    Writes patterns.csv, scores.csv, background_scores.csv, metadata.csv, model.npz, summary.txt,
+    run.toml, which repeats the run, scree.png, scatter.png and report.html, which says all of it in one
+    file, to the output folder. One
     pattern is drawn as a histogram, two as a scatter, more as a grid.
     Several backgrounds share their patterns, each with weights of its own; the scree pools them, and
     the scatter draws them together, at most 20 000 rows of each. Files other than csv, tsv and npz are
@@ -133,23 +132,57 @@ def fit(
         model = ProportionalContrastiveICA(kept, background_scale=background_scale, **options)
     else:
         model = ContrastiveICA(kept, solver=solver, **options)
-    with (
-        output_folder(output, overwrite=overwrite, ours=FILES) as folder,
-        progress("reading"),
-        connected(scheduler) as shared,
-    ):
-        named = NamedGroups.of(groups, background_groups, len(background))
-        keys, gaps = (key, background_key, header), missing != "error"
-        fore, backs = read_all(
-            foreground, background, *keys, shared=shared, groups=named, gaps=gaps
-        )
-        with called_by_file(foreground, background):
-            model.fit(fore.named, background=several(backs), **named.labels(fore, backs))
-        logger.info("writing")
-        notes = write_fit(folder, model, fore, backs)
-    print_line(counts(fore, backs))
-    print_fit(model, fore.names, *notes)
-    print_line(f"written to {output}", wrap=False)
+    with results_as_json(run.json):
+        with (
+            output_folder(output, overwrite=overwrite, ours=FILES) as folder,
+            progress("reading") as warned,
+            connected(scheduler) as shared,
+        ):
+            pair = read_pair(data, shared=shared, gaps=missing != "error")
+            with called_by_file(pair):
+                model.fit(pair.fore.named, background=several(pair.backs), **pair.groups)
+            logger.info("writing")
+            notes = write_fit(folder, model, pair.fore, pair.backs)
+            write_config(folder / "run.toml", context)
+            read = [counts(pair), *pair.notes]
+            (folder / "summary.txt").write_text(_summary(model, read), encoding="utf-8")
+            if report:
+                logger.info("report")
+                notes += _write_report(folder, output, reported, pair, context)
+        for line in read:
+            print_line(line)
+        print_fit(model, pair.fore.names, *notes)
+        print_line(f"written to {output}", wrap=False)
+        found = {"out": str(output), "rows": _counted(pair), **fit_summary(model, pair.fore.names)}
+        print_json({**found, "files": _files(output), "warnings": warned})
+
+
+def _write_report(
+    folder: Path, output: Path, options: ReportOptions, pair: Pair, context: typer.Context
+) -> list[str]:
+    """Write report.html; what it could not say, in words."""
+    html, notes = report_of_folder(folder, output, options, pair=pair, command=context.command)
+    (folder / "report.html").write_text(html, encoding="utf-8")
+    return notes
+
+
+def _summary(model: Any, read: list[str]) -> str:
+    """What summary.txt says."""
+    told = fit_lines(model) if isinstance(model, ProportionalContrastiveICA) else [model.summary()]
+    return "\n".join([*read, *told]) + "\n"
+
+
+def _counted(pair: Pair) -> dict[str, Any]:
+    return {
+        "foreground": len(pair.fore.values),
+        "background": [len(back.values) for back in pair.backs],
+        "variables": pair.fore.n_features,
+    }
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """Paths of what was written, by name."""
+    return {name: str(folder / name) for name in FILES if (folder / name).is_file()}
 
 
 def _check_together(proportional: bool, background_scale: float | None, solver: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from contrica.cli.console import out, print_line
+from contrica.cli.console import print_line, print_table
 from contrica.estimators import (
     ContrastiveICA,
     ProportionalContrastiveICA,
@@ -16,9 +16,11 @@ from contrica.estimators import (
     leading_in_words,
     ranking_ratio,
 )
+from contrica.estimators._summary import leading_variables
+from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.selection import RankChoice
 
-__all__ = ["print_fit", "rank_selection"]
+__all__ = ["fit_lines", "fit_summary", "print_fit", "rank_selection"]
 
 
 def print_fit(
@@ -35,15 +37,75 @@ def print_fit(
     notes : str
         Lines to print after the table.
     """
-    out.print(_patterns(model, names))
+    print_table(_patterns(model, names))
+    for line in fit_lines(model, *notes):
+        print_line(line)
+
+
+def fit_lines(model: ContrastiveICA | ProportionalContrastiveICA, *notes: str) -> list[str]:
+    """What a fit chose, and on what evidence, in words.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    notes : str
+        Lines to begin with.
+
+    Returns
+    -------
+    list of str
+    """
     lines = [*notes, _sizes(model), *model.gap_lines()]
     if isinstance(model, ContrastiveICA):
         lines.append(f"solver: {model.solver_} ({model.reason_})")
         groups = model.group_lines()
         lines += groups or [f"evidence: {told}" for told in evidence_lines(model)]
         lines += rank_selection(model.rank_choice_, model.near_ties_)
-    for line in lines:
-        print_line(line)
+    return lines
+
+
+def fit_summary(
+    model: ContrastiveICA | ProportionalContrastiveICA, names: Sequence[str]
+) -> dict[str, Any]:
+    """What a fit found, for programs.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    names : sequence of str
+        Of the variables.
+
+    Returns
+    -------
+    dict
+    """
+    symbol, ratios = ranking_ratio(model)
+    unit = "loading" if model.effects_ is None else "sd of the background"
+    effects = model.components_ if model.effects_ is None else model.effects_
+    patterns = [
+        {
+            "pattern": i + 1,
+            "ratio": ratio,
+            "contrast_ratio": model.contrast_ratio_[i],
+            "source_ratio": model.source_ratio_[i],
+            "weight": model.foreground_weights_[i],
+            "stands_out": i < model.n_foreground_,
+            "leading": [
+                {"variable": names[j], "effect": effects[i, j]}
+                for j in leading_variables(model, i)[:10]
+            ],
+        }
+        for i, ratio in enumerate(ratios)
+    ]
+    found = {"ranked_by": symbol, "effects_in": unit, "patterns": patterns}
+    found |= {"n_foreground": model.n_foreground_, "n_background": model.n_background_}
+    if isinstance(model, ContrastiveICA):
+        found |= {"solver": model.solver_, "reason": model.reason_}
+        if isinstance(model.scree_, ContrastScree):
+            found |= {"p_values": model.scree_.p_values, "permuted": model.scree_.unit}
+    return found
 
 
 def rank_selection(choice: RankChoice | None, near_ties: Sequence[str]) -> Iterator[str]:

@@ -6,34 +6,35 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from contrica import plots
 from contrica.cli.cluster import connected
-from contrica.cli.console import out, print_line, progress
-from contrica.cli.grouping import NamedGroups
+from contrica.cli.console import (
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    results_as_json,
+)
 from contrica.cli.options import (
-    BackgroundFiles,
-    BackgroundGroups,
-    BackgroundKeys,
+    DataOptions,
     Estimate,
-    Foreground,
-    Groups,
-    Header,
-    Key,
     MemoryLimit,
+    Missing,
     OverwriteFile,
     Pcs,
+    RunOptions,
     Scale,
     Scheduler,
     Seed,
     n_pcs_of,
 )
 from contrica.cli.printing import rank_selection
-from contrica.cli.reading import called_by_file, read_all, several
+from contrica.cli.reading import called_by_file, counts, read_pair, several
 from contrica.cli.writing import write_figure
 from contrica.errors import ParameterError
 from contrica.estimators import report_ranks
@@ -41,19 +42,17 @@ from contrica.output import output_file
 from contrica.rows.memory import memory_budget
 from contrica.solvers import ContrastScree, RankReport
 from contrica.solvers.permutation_null import LEVEL
-from contrica.validation import generator
+from contrica.validation import check_choice, generator
 
 _FIGURES = (".png", ".pdf", ".svg")
 
 
 def ranks(
-    foreground: Foreground,
-    background: BackgroundFiles,
+    data: DataOptions,
     n_pcs: Pcs = "auto",
     cumulant: Estimate = "plugin",
     scale: Scale = "none",
-    groups: Groups = None,
-    background_groups: BackgroundGroups = None,
+    missing: Missing = "error",
     output: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Also draw eigenvalues and contrast ratios here."),
@@ -62,12 +61,10 @@ def ranks(
         int, typer.Option("--eigenvalues", help="Eigenvalues and contrast ratios to print.", min=1)
     ] = 20,
     seed: Seed = 0,
-    key: Key = None,
-    background_key: BackgroundKeys = None,
-    header: Header = None,
     scheduler: Scheduler = None,
     memory_limit: MemoryLimit = None,
     overwrite: OverwriteFile = False,
+    run: RunOptions = RunOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Count patterns by three rules, and say which of them fit uses, and why.
 
@@ -85,34 +82,58 @@ def ranks(
             remedy="Let its name end in .png, .pdf or .svg.",
             parameter="output",
         )
+    check_choice("missing", missing, ("error", "impute", "pairwise"))
     memory_budget(memory_limit)  # files may take long to read
     figure_or_none = nullcontext() if output is None else output_file(output, overwrite=overwrite)
-    with figure_or_none as figure, progress("reading"), connected(scheduler) as shared:
-        named = NamedGroups.of(groups, background_groups, len(background))
-        fore, backs = read_all(
-            foreground, background, key, background_key, header, shared=shared, groups=named
-        )
-        with called_by_file(foreground, background):
-            report = report_ranks(
-                fore.named,
-                several(backs),
-                rng=generator(seed),
-                n_pcs=n_pcs_of(n_pcs),
-                cumulant=cumulant,
-                scale=scale,
-                memory_limit=memory_limit,
-                **named.labels(fore, backs),
-            )
-        if figure is not None:
-            with plots.without_pyplot():
-                write_figure(plots.rank_report(report)[0].figure, figure)
-    _print_report(report, n_printed)
-    if output is not None:
-        print_line(f"written to {output}", wrap=False)
+    with results_as_json(run.json):
+        with (
+            figure_or_none as figure,
+            progress("reading") as warned,
+            connected(scheduler) as shared,
+        ):
+            pair = read_pair(data, shared=shared, gaps=missing != "error")
+            with called_by_file(pair):
+                report = report_ranks(
+                    pair.fore.named,
+                    several(pair.backs),
+                    rng=generator(seed),
+                    n_pcs=n_pcs_of(n_pcs),
+                    cumulant=cumulant,
+                    scale=scale,
+                    memory_limit=memory_limit,
+                    missing=missing,
+                    **pair.groups,
+                )
+            if figure is not None:
+                with plots.without_pyplot():
+                    write_figure(plots.rank_report(report)[0].figure, figure)
+        for line in [counts(pair), *pair.notes]:
+            print_line(line)
+        _print_report(report, n_printed)
+        if output is not None:
+            print_line(f"written to {output}", wrap=False)
+        print_json({**_found(report), "warnings": warned})
+
+
+def _found(report: RankReport) -> dict[str, Any]:
+    """The report for programs."""
+    significant = report.significant
+    return {
+        "eigenvalues": report.chosen._asdict(),
+        "significant": None
+        if significant is None
+        else {"n_background": significant.n_background, "n_foreground": significant.n_foreground},
+        "contrast_ratio": {
+            "n_foreground": report.contrast.chosen,
+            "ratios": report.contrast.ratios,
+            "p_values": report.contrast.p_values,
+        },
+        "fit": {**report.ranks._asdict(), "solver": report.solver, "rule": report.rule},
+    }
 
 
 def _print_report(report: RankReport, n_printed: int) -> None:
-    out.print(_table(report, n_printed))
+    print_table(_table(report, n_printed))
     for line in (*_eigenvalues(report), *_significant(report), _contrast(report.contrast)):
         print_line(line)
     print_line(_default(report))

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from contrica.cli.cluster import connected
-from contrica.cli.console import print_line, progress
-from contrica.cli.options import Header, OverwriteFile, Scheduler
-from contrica.cli.reading import read
+from contrica.cli.console import print_json, print_line, progress, results_as_json
+from contrica.cli.options import OverwriteFile, RowOptions, RunOptions, Scheduler
+from contrica.cli.reading import Data, read, read_one
 from contrica.cli.scoring import pattern_names, scores_of, takes_gaps, without_names
+from contrica.cli.selection import Selection
 from contrica.cli.writing import write_blocks
+from contrica.errors import ParameterError
 from contrica.models import load
 from contrica.output import output_file
 from contrica.validation import check_same_features
@@ -24,41 +26,56 @@ def transform(
         str, typer.Argument(help="Rows to score, same columns as the foreground; files as for fit.")
     ],
     output: Annotated[Path, typer.Option("--out", "-o", help="csv file to write.")],
-    key: Annotated[
-        str | None, typer.Option(help="Array of an npz, h5 or zarr with several, as for fit.")
-    ] = None,
-    without: Annotated[
-        str | None,
-        typer.Option(
-            help="Column that is no variable, such as the one that --groups of fit named."
-        ),
-    ] = None,
-    header: Header = None,
+    options: RowOptions,
     scheduler: Scheduler = None,
     overwrite: OverwriteFile = False,
+    run: RunOptions = RunOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Score new rows, or the background's, with a fitted model.
 
     Files other than csv, tsv and npz are read, and their scores written, block by block. Missing values
     are let pass if they were by fit (--missing); a row without any value has NaN for its scores.
     """
-    with (
-        output_file(output, overwrite=overwrite) as temporary,
-        progress("reading"),
-        connected(scheduler) as shared,
-    ):
-        fitted = load(model)
-        gaps = takes_gaps(fitted)
-        rows = read(data, key, header, shared=shared, column=without, gaps=gaps)
-        names = getattr(fitted, "feature_names_in_", None)
-        check_same_features(
-            *(names, rows.columns, fitted.n_features_in_, rows.n_features),
-            name=f"the foreground of {model}",
-            other=data,
+    chosen = None
+    if options.foreground is not None:
+        chosen = Selection.of("foreground", options.foreground, options.groupby)
+    elif options.groupby is not None:
+        raise ParameterError(
+            "not-together",
+            "--groupby needs --foreground",
+            remedy="Say which of its values.",
+            parameter="groupby",
         )
-        headings = pattern_names(fitted)
-        write_blocks(temporary, scores_of(without_names(fitted), rows), headings, *rows.index)
-    print_line(
-        f"{len(rows.values)} rows scored on {len(headings)} patterns, written to {output}",
-        wrap=False,
-    )
+    with results_as_json(run.json):
+        with (
+            output_file(output, overwrite=overwrite) as temporary,
+            progress("reading") as warned,
+            connected(scheduler) as shared,
+        ):
+            fitted = load(model)
+            rows, notes = _read(data, options, chosen, takes_gaps(fitted), shared)
+            names = getattr(fitted, "feature_names_in_", None)
+            check_same_features(
+                *(names, rows.columns, fitted.n_features_in_, rows.n_features),
+                name=f"the foreground of {model}",
+                other=data,
+            )
+            headings = pattern_names(fitted)
+            write_blocks(temporary, scores_of(without_names(fitted), rows), headings, *rows.index)
+        told = f"{len(rows.values)} rows scored on {len(headings)} patterns, written to {output}"
+        for line in [*notes, told]:
+            print_line(line, wrap=False)
+        found = {"out": str(output), "rows": len(rows.values), "patterns": headings}
+        print_json({**found, "warnings": warned})
+
+
+def _read(
+    path: str, options: RowOptions, chosen: Selection | None, gaps: bool, shared: bool
+) -> tuple[Data, list[str]]:
+    """The rows to score: all of a file, or some."""
+    if shared:
+        named = [*options.dropped, *([] if chosen is None else chosen.columns)]
+        more = {"metadata": named, "mask_var": options.mask_var}
+        return read(path, options.table_key, options.header, shared=True, **more), []
+    rows, notes = read_one(path, options, [] if chosen is None else chosen.columns, gaps=gaps)
+    return (rows if chosen is None else rows.at(chosen.rows(rows.metadata))), notes

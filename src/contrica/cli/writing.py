@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,28 @@ from contrica import plots
 from contrica.cli.reading import Data
 from contrica.cli.scoring import Sample, pattern_names, scores_of, without_names
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
+from contrica.inference._data import source_scores
+from contrica.labels import numbered_groups
 from contrica.models import save
 from contrica.solvers.ranks import Ranks
 
-__all__ = ["FILES", "write_blocks", "write_figure", "write_fit", "write_patterns", "write_table"]
+__all__ = [
+    "FILES",
+    "write_blocks",
+    "write_figure",
+    "write_fit",
+    "write_metadata",
+    "write_patterns",
+    "write_table",
+]
 
 # Whatever fit, demo and compare may write to their folder.
 FILES = (
     *("model.npz", "patterns.csv", "scores.csv", "scree.png", "scatter.png", "patterns.png"),
-    *("comparison.csv", "comparison.png", "patterns_*.csv"),
+    *("background_scores.csv", "metadata.csv", "summary.txt", "run.toml", "report.html"),
+    "check.json",
+    *("comparison.csv", "comparison.png", "patterns_*.csv", "scores_*.csv"),
+    "background_scores_*.csv",
 )
 
 
@@ -108,12 +122,11 @@ def write_fit(
     model: ContrastiveICA | ProportionalContrastiveICA,
     fore: Data,
     backs: Sequence[Data],
-    labels: np.ndarray | None = None,
-    label_names: Sequence[str] | None = None,
 ) -> list[str]:
-    """Write the files of one fit: patterns, scores, model and figures.
+    """Write the files of one fit: patterns, scores of both datasets, metadata, model and figures.
 
-    Several backgrounds are drawn together in the scatter.
+    Several backgrounds are one below the other, and are drawn together in the scatter. Labels of the
+    foreground are the colours of the scatter.
 
     Parameters
     ----------
@@ -122,9 +135,6 @@ def write_fit(
         Fitted; it gets the names of the variables.
     fore : Data
     backs : sequence of Data
-    labels : ndarray of int, optional
-        Groups of the foreground's rows, for the colours of the scatter.
-    label_names : sequence of str, optional
 
     Returns
     -------
@@ -132,19 +142,80 @@ def write_fit(
         What the user should know of the files.
     """
     write_patterns(folder / "patterns.csv", model, fore.names)
-    bare = without_names(model)
+    bare, names = without_names(model), pattern_names(model)
     shown, *behind = (Sample(len(data.values)) for data in (fore, *backs))
-    blocks = shown.of(scores_of(bare, fore))
-    write_blocks(folder / "scores.csv", blocks, pattern_names(model), *fore.index)
+    write_blocks(folder / "scores.csv", shown.of(scores_of(bare, fore)), names, *fore.index)
+    blocks = (
+        block
+        for i, (sample, back) in enumerate(zip(behind, backs, strict=True))
+        for block in sample.of(_background_scores(bare, fore, backs, i))
+    )
+    indices, headings = zip(*(back.index for back in backs), strict=True)
+    write_blocks(
+        folder / "background_scores.csv", blocks, names, chain(*indices), min(headings, default="")
+    )
+    write_metadata(folder / "metadata.csv", fore, backs)
     notes = _write_scree(folder / "scree.png", model)
-    for sample, back in zip(behind, backs, strict=True):
-        for _ in sample.of(scores_of(bare, back)):
-            pass  # the sample keeps what it needs
+    labels, label_names = (None, None) if fore.labels is None else _coloured(fore)
     notes += _write_scatter(folder / "scatter.png", shown, behind, labels, label_names)
     if fore.columns is not None:
         model.feature_names_in_ = fore.columns.astype(object)
     save(model, folder / "model.npz")
     return notes
+
+
+def _background_scores(
+    model: Any, fore: Data, backs: Sequence[Data], number: int
+) -> Iterable[np.ndarray]:
+    """Scores of a background; with --scale each on the scale on which it was fitted."""
+    back = backs[number]
+    if model.background_spreads_ is None or model.projection_ != "filter":
+        return scores_of(model, back)
+    sizes = [len(data.values) for data in backs]
+    found = source_scores(model, fore.values, [data.values for data in backs]).back
+    if len(found) != sum(sizes):  # rows without any value have no scores
+        return scores_of(model, back)
+    start = sum(sizes[:number])
+    return [found[start : start + sizes[number]]]
+
+
+def _coloured(data: Data) -> tuple[np.ndarray | None, Sequence[str] | None]:
+    """Numbers of the labels, and their names."""
+    return numbered_groups(data.labels, len(data.values))
+
+
+def write_metadata(path: Path, fore: Data, backs: Sequence[Data]) -> None:
+    """Write what is known of every row that was used: dataset, sample, group, label and the rest.
+
+    Parameters
+    ----------
+    path : Path
+    fore : Data
+    backs : sequence of Data
+    """
+    datasets = {"foreground": fore} | {
+        "background" if len(backs) == 1 else f"background_{i}": back
+        for i, back in enumerate(backs, start=1)
+    }
+    own = ["dataset", "sample"]
+    own += [
+        name
+        for name in ("groups", "labels")
+        if any(getattr(data, name) is not None for data in datasets.values())
+    ]
+    others = dict.fromkeys(name for data in datasets.values() for name in data.metadata)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*own, *(f"{name}_column" if name in own else name for name in others)])
+        for name, data in datasets.items():
+            cells: list[Iterable[Any]] = [repeat(name), data.index[0]]
+            cells += [_cells(getattr(data, kind)) for kind in own[2:]]
+            cells += [_cells(data.metadata.get(other)) for other in others]
+            writer.writerows(islice(zip(*cells, strict=False), len(data.values)))
+
+
+def _cells(values: np.ndarray | None) -> Iterable[Any]:
+    return repeat("") if values is None else values
 
 
 def _write_scree(path: Path, model: ContrastiveICA | ProportionalContrastiveICA) -> list[str]:

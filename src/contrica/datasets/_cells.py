@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -13,113 +12,22 @@ from sklearn.utils import Bunch
 from contrica.datasets._folder import UNREADABLE, find_file
 from contrica.datasets._real import standardised
 from contrica.errors import FileError, FileMissingError, ParameterError, unmarked
+from contrica.rows.files.mtx import read_10x
+from contrica.rows.files.shared import optional_module
 from contrica.validation import check_choice, check_count
 
-__all__ = ["load_kang", "load_transplant", "load_transplant_part", "read_10x"]
+__all__ = ["kang_anndata", "load_kang", "load_transplant", "load_transplant_part", "read_10x"]
 
 BEFORE, AFTER = ("aml027_pre", "aml035_pre"), ("aml027_post", "aml035_post")
 HEALTHY = ("healthy1", "healthy2")
 _TRANSPLANT = "10x Genomics, the AML and frozen BMMC datasets of Zheng et al. 2017"
 # Donors of the foreground; the control cells of the others are the background
 STIMULATED_DONORS = ("101", "107", "1015", "1016")
-
-
-def read_10x(folder: str | Path) -> Bunch:
-    """Counts of one sample in the format of 10x Genomics.
-
-    Parameters
-    ----------
-    folder : path
-        It, or one folder below it such as ``filtered_matrices_mex/hg19``, holds ``matrix.mtx`` (genes
-        by cells), ``genes.tsv`` or ``features.tsv``, and ``barcodes.tsv``; each also gzipped. Folders
-        named ``raw...`` are passed over.
-
-    Returns
-    -------
-    Bunch
-        ``counts``, sparse, of shape (n_cells, n_genes); ``gene_ids``, ``gene_names``, ``barcodes``.
-
-    Raises
-    ------
-    FileMissingError
-        If one of the three files is not there.
-    FileError
-        If they do not fit together.
-    """
-    from scipy.io import mmread
-
-    folder = Path(folder)
-    matrices = [
-        path
-        for path in sorted(folder.rglob("matrix.mtx*"))
-        if not any(part.startswith("raw") for part in path.relative_to(folder).parts)
-    ]
-    if len({path.parent for path in matrices}) > 1:
-        places = ", ".join(str(path.parent.relative_to(folder)) for path in matrices)
-        raise FileError(
-            "several-matrices",
-            f"{folder} has several count matrices ({places})",
-            remedy="Leave one of them.",
-        )
-    inner = matrices[0].parent if matrices else folder
-    matrix, genes, barcodes = (
-        _one_of(inner, names)
-        for names in (("matrix.mtx",), ("genes.tsv", "features.tsv"), ("barcodes.tsv",))
-    )
-    gene_rows, cells = _tsv(genes), _tsv(barcodes)
-    try:
-        counts = sparse.csr_array(mmread(matrix).T)
-    except UNREADABLE as error:
-        raise FileError(
-            "unreadable",
-            f"{matrix} is not a matrix in Matrix Market format ({error})",
-            remedy="Copy it anew.",
-        ) from error
-    if counts.shape != (len(cells), len(gene_rows)):
-        raise FileError(
-            "shape",
-            f"{matrix} has {counts.shape[1]} genes and {counts.shape[0]} cells",
-            f"{genes.name} names {len(gene_rows)} genes and {barcodes.name} {len(cells)} cells",
-            "The three files must be of one sample.",
-        )
-    if counts.data.size and not (np.isfinite(counts.data) & (counts.data >= 0)).all():
-        raise FileError(
-            "not-counts",
-            f"{matrix} contains negative numbers or NaN",
-            "counts are needed",
-            "Copy it anew, or undo what was done to the counts.",
-        )
-    return Bunch(
-        counts=counts,
-        gene_ids=np.array([row[0] for row in gene_rows]),
-        gene_names=np.array([row[1] if len(row) > 1 else row[0] for row in gene_rows]),
-        barcodes=np.array([row[0] for row in cells]),
-    )
-
-
-def _one_of(folder: Path, names: tuple[str, ...]) -> Path:
-    for name in names:
-        for path in (folder / name, folder / f"{name}.gz"):
-            if path.is_file():
-                return path
-    raise FileMissingError(
-        "data-missing",
-        f"{' or '.join(names)} (or the same with .gz) is missing from {unmarked(folder)}",
-        "a sample in 10x format has matrix.mtx, genes.tsv or features.tsv, and barcodes.tsv",
-        "Put all three there.",
-        filename=folder / names[0],
-    )
-
-
-def _tsv(path: Path) -> list[list[str]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8", newline="") as file:
-            return [row for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row]
-    except (OSError, EOFError, ValueError) as error:
-        raise FileError(
-            "unreadable", f"{path} could not be read ({error})", remedy="Copy it anew."
-        ) from error
+DOUBLET = "DBL"
+_KANG_NEEDS = (
+    "It needs arrays data, indices, indptr, shape, gene, condition (ctrl, stim), donor and, with "
+    "`preprocessing=usual` and of AnnData objects, total_umi."
+)
 
 
 def load_transplant(
@@ -357,47 +265,98 @@ def load_kang(
     check_choice("design", design, ("donors", "condition"))
     preprocessing = preprocessing or ("usual" if design == "condition" else "paper")
     check_choice("preprocessing", preprocessing, ("paper", "usual"))
-    path = find_file(
-        folder,
-        "scrna_kang_ifnb/kang_hvg3000_counts.npz",
-        what="the file of stimulated blood cells",
-        source="Gene Expression Omnibus, GSE96583, stored as compressed rows",
-    )
-    needs = (
-        "It needs arrays data, indices, indptr, shape, gene, condition (ctrl, stim), donor and, with "
-        "`preprocessing=usual`, total_umi."
-    )
+    path, found = _kang_file(folder)
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            parts = (stored["data"].astype(float), stored["indices"], stored["indptr"])
-            counts = sparse.csr_array(parts, shape=tuple(stored["shape"]))
-            names, condition, donor = stored["gene"], stored["condition"], stored["donor"]
-            if preprocessing == "usual":
-                totals = stored["total_umi"].astype(float)
-        chosen, single = np.isin(donor, STIMULATED_DONORS), donor != "DBL"
+        counts, condition, donor = found["counts"], found["condition"], found["donor"]
+        if preprocessing == "usual":
+            totals = found["total_umi"].astype(float)
+        chosen, single = np.isin(donor, STIMULATED_DONORS), donor != DOUBLET
         others = ~chosen & single & (condition == "ctrl")
         back, stimulated = counts[others], condition[chosen] == "stim"
     except UNREADABLE as error:
-        raise FileError(
-            "content",
-            f"{path} does not contain the stimulated blood cells: {error}",
-            remedy=needs,
-        ) from error
-    _check_sizes(path, back, stimulated, needs)
+        raise _not_kang(path, error) from error
+    _check_sizes(path, back, stimulated, _KANG_NEEDS)
     if design == "condition":
         chosen, others = single & (condition == "stim"), single & (condition == "ctrl")
     if preprocessing == "usual":
-        found = _normalised(counts, totals, chosen, others, names, n_genes)
+        rows = _normalised(counts, totals, chosen, others, found["gene"], n_genes)
     else:
-        found = _recipe(counts, chosen, others, names, n_genes)
+        rows = _recipe(counts, chosen, others, found["gene"], n_genes)
     return Bunch(
-        **found,
+        **rows,
         labels=(condition[chosen] == "stim").astype(int),
         label_names=["control", "stimulated"],
         samples=donor[chosen],
         groups=donor[chosen],
         background_groups=donor[others],
     )
+
+
+def _kang_file(folder: str | Path | None) -> tuple[Path, dict[str, Any]]:
+    """The file of stimulated blood cells, its counts as one matrix."""
+    path = find_file(
+        folder,
+        "scrna_kang_ifnb/kang_hvg3000_counts.npz",
+        what="the file of stimulated blood cells",
+        source="Gene Expression Omnibus, GSE96583, stored as compressed rows",
+    )
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            parts = (stored["data"].astype(float), stored["indices"], stored["indptr"])
+            counts = sparse.csr_array(parts, shape=tuple(stored["shape"]))
+            needed = {name: stored[name] for name in ("gene", "condition", "donor")}
+            more = ("total_umi", "barcode", "cell_type_published")
+            others = {name: stored[name] for name in more if name in stored}
+    except UNREADABLE as error:
+        raise _not_kang(path, error) from error
+    return path, {"counts": counts, **needed, **others}
+
+
+def _not_kang(path: Path, error: Exception) -> FileError:
+    return FileError(
+        "content",
+        f"{path} does not contain the stimulated blood cells: {error}",
+        remedy=_KANG_NEEDS,
+    )
+
+
+def kang_anndata(folder: str | Path | None = None) -> Any:
+    """Blood cells of eight donors with and without interferon-β, as an AnnData object (Kang et al. 2018).
+
+    Counts are scaled to 10⁴ in a cell, by its counts over all genes, and logged. Doublets are left out.
+
+    Parameters
+    ----------
+    folder : path, optional
+        As of `load_kang`; the file must have ``total_umi``.
+
+    Returns
+    -------
+    AnnData
+        ``X`` of 3000 genes, sparse; ``layers["counts"]``; ``obs`` with ``condition`` (ctrl, stim),
+        ``donor`` and, where it was published, ``cell_type``.
+    """
+    anndata = optional_module("anndata", "AnnData objects", "single-cell")
+    pandas = optional_module("pandas", "AnnData objects", "single-cell")
+    path, found = _kang_file(folder)
+    try:
+        single = found["donor"] != DOUBLET
+        counts = sparse.csr_matrix(found["counts"])[single]
+        totals = found["total_umi"].astype(float)[single]
+        obs = {name: pandas.Categorical(found[name][single]) for name in ("condition", "donor")}
+        if "cell_type_published" in found:
+            types = found["cell_type_published"][single].astype(object)
+            obs["cell_type"] = pandas.Categorical(np.where(types == "", None, types))
+        names = found["barcode"][single] if "barcode" in found else np.arange(single.sum())
+        scaled = sparse.csr_matrix(counts.multiply(1e4 / totals[:, None])).log1p()
+        return anndata.AnnData(
+            scaled.astype(np.float32),
+            obs=pandas.DataFrame(obs, index=names.astype(str)),
+            var=pandas.DataFrame(index=found["gene"].astype(str)),
+            layers={"counts": counts.astype(np.float32)},
+        )
+    except UNREADABLE as error:
+        raise _not_kang(path, error) from error
 
 
 def _check_sizes(path: Path, back: np.ndarray, label: np.ndarray, needs: str) -> None:

@@ -12,8 +12,8 @@ from contrica.estimators._probabilistic_pca import (
 )
 from contrica.estimators._proportional import ProportionalContrastiveICA
 from contrica.estimators._rank_report import report_ranks
+from contrica.estimators._ranking import ranking_ratio
 from contrica.estimators._summary import evidence_lines, leading_in_words
-from contrica.estimators._transformer import ranking_ratio
 
 __all__ = [
     "Background",

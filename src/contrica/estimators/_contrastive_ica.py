@@ -10,6 +10,7 @@ from contrica.errors import DataError, ParameterError, ParameterWarning, warn
 from contrica.estimators._base import BaseContrastive
 from contrica.estimators._summary import carried_by, summary_lines, tested_by_groups
 from contrica.estimators._transformer import changed_parameters
+from contrica.markup import Summary
 from contrica.moments.estimates import Storage
 from contrica.solvers.auto import SOLVERS, Choice, background_storage, n_row_groups, solve
 from contrica.solvers.deflation import DEFLATIONS, check_deflation_budget
@@ -361,9 +362,10 @@ class ContrastiveICA(BaseContrastive):
         Returns
         -------
         str
+            A notebook shows it as a table.
         """
         self._check_fitted()
-        return "\n".join(summary_lines(self))
+        return Summary("\n".join(summary_lines(self)))
 
     def group_lines(self) -> list[str]:
         """What groups of rows say, in words: their p-value, and by how many each pattern is carried.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.moments.estimates import Storage
 from contrica.rows.threads import few_threads
 from contrica.solvers.rank_report import RankReport
-from contrica.validation import DROP_GAPS
 
 __all__ = ["report_ranks"]
 
@@ -20,12 +19,10 @@ __all__ = ["report_ranks"]
 class _Counted(ContrastiveICA):
     """A default fit as far as its border, behind which eigenvalues of all fourth cumulants are needed."""
 
-    _gap_remedy: ClassVar[str] = DROP_GAPS
-
     def _background_storage(self, n_features: int, n_datasets: int) -> Storage:
         return "auto"
 
-    def report(
+    def count(
         self, X: Any, background: Any, labels: GroupLabels | None, rng: np.random.Generator
     ) -> RankReport:
         self._check_parameters()
@@ -44,6 +41,7 @@ def report_ranks(
     cumulant: str = "plugin",
     scale: str = "none",
     memory_limit: Any = None,
+    missing: str = "error",
     groups: Any = None,
     background_groups: Any = None,
 ) -> RankReport:
@@ -58,7 +56,7 @@ def report_ranks(
     background : array-like of shape (n_background_samples, n_features), list of such, or Background
     rng : numpy.random.Generator
         Source of the random starts.
-    n_pcs, cumulant, scale, memory_limit
+    n_pcs, cumulant, scale, memory_limit, missing
         As of `contrica.ContrastiveICA`.
     groups, background_groups : array-like of shape (n_rows,), lists of such for several backgrounds
         As of its ``fit``: which rows belong together. Nothing is then counted by significance.
@@ -87,5 +85,7 @@ def report_ranks(
             "background",
         )
     labels = group_labels(background, groups, background_groups)
-    model = _Counted(n_pcs=n_pcs, cumulant=cumulant, scale=scale, memory_limit=memory_limit)
-    return model.report(X, background, labels, rng)
+    model = _Counted(
+        n_pcs=n_pcs, cumulant=cumulant, scale=scale, memory_limit=memory_limit, missing=missing
+    )
+    return model.count(X, background, labels, rng)

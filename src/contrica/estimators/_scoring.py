@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,10 +33,6 @@ class ScoringContrastive(ContrastTransformer):
     def _axes(self) -> np.ndarray:
         return self.components_ if self.projection_ == "pattern" else self.filters_
 
-    @property
-    def _projector(self) -> np.ndarray:
-        return self._axes if self.scale_ is None else self._axes / self.scale_
-
     def _source_filters(self, background: int | None = None) -> np.ndarray:
         """Filters of the sources in the variables' units, as rows; of a background, by its number."""
         scale = self.scale_
@@ -47,12 +45,6 @@ class ScoringContrastive(ContrastTransformer):
         """The patterns as columns, which scikit-learn's FastICA has under this name."""
         check_is_fitted(self)
         return self.components_.T
-
-    @property
-    def original_components_(self) -> np.ndarray:
-        """The patterns in the units of the variables: what one unit of a score adds to each of them."""
-        self._check_fitted()
-        return self.components_ if self.scale_ is None else self.components_ * self.scale_
 
     @property
     def effects_(self) -> np.ndarray | None:
@@ -115,6 +107,28 @@ class ScoringContrastive(ContrastTransformer):
         -------
         ndarray of shape (n_samples, n_features)
         """
+
+    def report(
+        self, path: str | Path, X: Any, *, background: Any, overwrite: bool = False, **options: Any
+    ) -> None:
+        """Write one HTML file that says what was found, to read, to look at and to print.
+
+        Parameters
+        ----------
+        path : path
+            Of the file. One that is there already is refused.
+        X : array-like of shape (n_samples, n_features)
+            Foreground.
+        background : array-like of shape (n_background_samples, n_features), list of such, or Background
+        overwrite : bool, default=False
+            Whether a file of that name may be replaced.
+        **options
+            As of `contrica.report.build`: ``groups``, ``metadata``, ``names``, ``stability``,
+            ``comparison``, ``image_shape`` and so on.
+        """
+        # a report stands outside of the estimators, and is loaded when one is asked for
+        outside = import_module("contrica.report")
+        outside.write(path, self, X, background=background, overwrite=overwrite, **options)
 
     def gap_lines(self) -> list[str]:
         """How many values were missing, and of which variable most, in words.

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from contrica.estimators._transformer import ranking_ratio
+from contrica.estimators._ranking import ranking_ratio
 from contrica.solvers.group_design import GroupShares
 from contrica.solvers.permutation_null import LEVEL, ContrastScree
 
 __all__ = [
     "carried_by",
     "evidence_lines",
+    "found_in_words",
     "leading_in_words",
     "leading_variables",
     "summary_lines",
@@ -36,7 +37,7 @@ def summary_lines(model: Any) -> Iterator[str]:
     ------
     str
     """
-    yield f"found: {_found(model)}"
+    yield f"found: {found_in_words(model)}"
     yield from (f"evidence: {told}" for told in evidence_lines(model))
     yield from (_pattern(model, i) for i in range(len(model.components_)))
     yield f"solver: {model.solver_} ({model.reason_})"
@@ -58,7 +59,18 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _found(model: Any) -> str:
+def found_in_words(model: Any) -> str:
+    """How many patterns stand out, of which rows.
+
+    Parameters
+    ----------
+    model : ContrastiveICA
+        Fitted.
+
+    Returns
+    -------
+    str
+    """
     kept, count = len(model.components_), model.n_foreground_
     # earlier versions saved neither
     rows = f"{model.n_samples_} rows" if hasattr(model, "n_samples_") else "the foreground"
@@ -173,7 +185,7 @@ def leading_in_words(
         Without a background their loadings.
     """
     known = getattr(model, "feature_names_in_", None) if names is None else names
-    effects = model.effects_
+    effects = getattr(model, "effects_", None)
     unit, shown = ("", "+.2f") if effects is None else (" sd", "+.2g")
     values = (model.components_ if effects is None else effects)[number]
     return ", ".join(

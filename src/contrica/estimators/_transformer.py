@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from contrica.errors import DataError, DelicateDataWarning, ParameterError, PatternWarning, warn
 from contrica.estimators._background import Background, GroupLabels
+from contrica.estimators._notebook import NotebookRepr
 from contrica.estimators._saving import save_model
 from contrica.moments.estimates import Cumulants
 from contrica.moments.fourth import cumulants
@@ -44,7 +45,6 @@ __all__ = [
     "CovarianceTransformer",
     "changed_parameters",
     "documented",
-    "ranking_ratio",
     "unchanged_on_error",
 ]
 
@@ -117,25 +117,9 @@ def _is_table(part: Any) -> bool:
     return is_stream(part) or len(getattr(part, "shape", ())) == 2
 
 
-def ranking_ratio(model: Any) -> tuple[str, np.ndarray]:
-    """What a fitted model's patterns are ranked by: its symbol, "k(b)" or "k(f)", and the values.
-
-    Parameters
-    ----------
-    model : an estimator of contrica
-        Fitted.
-
-    Returns
-    -------
-    symbol : str
-    values : ndarray of shape (n_components,)
-    """
-    if getattr(model, "ranked_by_", "") == "source_ratio":
-        return "k(f)", model.source_ratio_
-    return "k(b)", model.contrast_ratio_
-
-
-class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ContrastTransformer(
+    NotebookRepr, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Checks, fit, transform and inverse transform around any method that finds components."""
 
     n_components: Any
@@ -287,7 +271,15 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @property
     def _projector(self) -> np.ndarray:
         """What `transform` multiplies rows by as they come, as rows: the axes in the variables' units."""
-        return self._axes
+        scale = vars(self).get("scale_")
+        return self._axes if scale is None else self._axes / scale
+
+    @property
+    def original_components_(self) -> np.ndarray:
+        """The patterns in the units of the variables: what one unit of a score adds to each of them."""
+        self._check_fitted()
+        scale = vars(self).get("scale_")
+        return self.components_ if scale is None else self.components_ * scale
 
     def _check_scored(self, rows: Any) -> None:
         """Warn of rows that are not what the model takes them for."""
@@ -368,7 +360,9 @@ class ContrastTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         ndarray of shape (n_samples, n_features)
         """
-        return self.mean_ + self._checked_scores(X) @ np.linalg.pinv(self._axes).T
+        rows = self._checked_scores(X) @ np.linalg.pinv(self._axes).T
+        scale = vars(self).get("scale_")
+        return np.asarray(self.mean_ + (rows if scale is None else rows * scale))
 
     def _checked_scores(self, X: Any) -> np.ndarray:
         self._check_fitted()

@@ -7,6 +7,7 @@ as it is.
 from contrica.inference._check import check
 from contrica.inference._diagnose import diagnose
 from contrica.inference._findings import Finding, Report
+from contrica.inference._group_effects import GroupEffects, group_effects
 from contrica.inference._patterns import Explanation, Feature, ScoreMoments, explain, top_features
 from contrica.inference._significance import Significance, significance
 from contrica.inference._stability import SplitReliability, Stability, split_reliability, stability
@@ -15,6 +16,7 @@ __all__ = [
     "Explanation",
     "Feature",
     "Finding",
+    "GroupEffects",
     "Report",
     "ScoreMoments",
     "Significance",
@@ -23,6 +25,7 @@ __all__ = [
     "check",
     "diagnose",
     "explain",
+    "group_effects",
     "significance",
     "split_reliability",
     "stability",

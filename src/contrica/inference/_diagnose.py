@@ -16,7 +16,7 @@ from contrica.solvers.permutation_null import LEVEL
 from contrica.solvers.ranks import joint_identifiable
 from contrica.validation import generator
 
-__all__ = ["diagnose"]
+__all__ = ["diagnose", "diagnose_scores"]
 
 # Cosine to a background pattern from which a pattern is a copy; ratio up to which it is not new.
 COPY, NOTHING_NEW = 0.95, 1.1
@@ -62,12 +62,39 @@ def diagnose(
     Report
     """
     check_model(model, background)
-    count = len(model.components_)
     scores = source_scores(model, X, background)
-    above, below = scores.fore, scores.back
     own = None
     if groups is not None:
         own = as_groups(groups, scores.n_rows, "groups", "X").take(scores.rows)
+    return diagnose_scores(model, scores, own, covariates or {}, rng=generator(random_state))
+
+
+def diagnose_scores(
+    model: Any,
+    scores: SourceScores,
+    own: Groups | None,
+    covariates: Mapping[str, Any],
+    *,
+    rng: np.random.Generator,
+) -> Report:
+    """What `diagnose` says, of scores that are known already.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    scores : SourceScores
+    own : Groups or None
+        Of the foreground's rows that have scores.
+    covariates : mapping of str to array-like of shape (n_samples,)
+    rng : numpy.random.Generator
+        Permutes groups' values of covariates.
+
+    Returns
+    -------
+    Report
+    """
+    count, (above, below) = len(model.components_), scores[:2]
     findings = [
         *_found(model),
         *_copies(model, above, below),
@@ -76,7 +103,7 @@ def diagnose(
         *_identifiable(model),
         *_ties(model),
         *_independence(model),
-        *_covariates(scores, own, covariates or {}, generator(random_state)),
+        *_covariates(scores, own, covariates, rng),
     ]
     kept = "1 pattern was kept" if count == 1 else f"{count} patterns were kept"
     about = f"{kept}, {model.n_foreground_} stand out; solver {getattr(model, 'solver_', 'paper')}"

@@ -11,10 +11,17 @@ from contrica.errors import ParameterError
 from contrica.estimators._summary import leading_variables
 from contrica.inference._data import check_model, check_pattern, feature_names, source_scores
 from contrica.inference._stability import Stability
-from contrica.rows.groups import as_groups
+from contrica.rows.groups import Groups, as_groups
 from contrica.validation import check_choice, check_count
 
-__all__ = ["Explanation", "Feature", "ScoreMoments", "explain", "top_features"]
+__all__ = [
+    "Explanation",
+    "Feature",
+    "ScoreMoments",
+    "explain",
+    "explain_scores",
+    "top_features",
+]
 
 
 class Feature(NamedTuple):
@@ -122,6 +129,8 @@ class ScoreMoments(NamedTuple):
         -------
         ScoreMoments
         """
+        if not scores.size:
+            return cls(*[float("nan")] * 4)
         mean = float(scores.mean())
         centred = scores - mean
         variance = float(np.mean(centred**2))
@@ -175,7 +184,7 @@ class Explanation:
             f"variance of the score: {fore.variance:.4g} in the foreground, {back.variance:.4g} in the "
             f"background, ratio {self.ratio:.3g}; mean shifted by {self.shift:+.2f} standard deviations",
             f"skewness {fore.skewness:+.2f} and kurtosis {fore.kurtosis:+.2f} in the foreground, "
-            f"{back.skewness:+.2f} and {back.kurtosis:+.2f} in the background ({self._shape()})",
+            f"{back.skewness:+.2f} and {back.kurtosis:+.2f} in the background ({self.shape})",
         ]
         if self.group_share:
             first = sorted(self.group_share.items(), key=lambda pair: -pair[1])[:3]
@@ -185,7 +194,9 @@ class Explanation:
             lines.append(f"nearest background pattern: {number + 1}, |cosine| {cosine:.2f}")
         return "\n".join(lines)
 
-    def _shape(self) -> str:
+    @property
+    def shape(self) -> str:
+        """What the score's kurtosis in the foreground says, in words."""
         kurtosis = self.foreground.kurtosis
         if kurtosis < -0.5:
             return "flat or with two peaks: groups of samples"
@@ -230,18 +241,51 @@ def explain(
     number = check_pattern(model, pattern)
     features = top_features(model, number, n_features, stability)
     scores = source_scores(model, X, background)
-    above, below = scores.fore[:, number], scores.back[:, number]
+    own = None
+    if groups is not None:
+        own = as_groups(groups, scores.n_rows, "groups", "X").take(scores.rows)
+    return explain_scores(
+        model, number, scores.fore[:, number], scores.back[:, number], features, own
+    )
+
+
+def explain_scores(
+    model: Any,
+    number: int,
+    above: np.ndarray,
+    below: np.ndarray,
+    features: tuple[Feature, ...] = (),
+    groups: Groups | None = None,
+) -> Explanation:
+    """What `explain` says, of scores that are known already.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    number : int
+        Of the pattern, from 0.
+    above, below : ndarray of shape (n_rows,)
+        Its scores in the foreground and in the background.
+    features : tuple of Feature
+        Variables that lead it.
+    groups : Groups, optional
+        Of the foreground's rows.
+
+    Returns
+    -------
+    Explanation
+    """
     fore, back = ScoreMoments.of(above), ScoreMoments.of(below)
     tiny = np.finfo(float).tiny
     shares: dict[str, float] = {}
     if groups is not None:
-        own = as_groups(groups, scores.n_rows, "groups", "X").take(scores.rows)
-        sizes = np.bincount(own.codes, minlength=len(own.names))
-        sums = np.bincount(own.codes, (above - back.mean) ** 2, len(own.names))
+        sizes = np.bincount(groups.codes, minlength=len(groups.names))
+        sums = np.bincount(groups.codes, (above - back.mean) ** 2, len(groups.names))
         squares = sums / np.maximum(sizes, 1)
         excess = np.maximum(squares - back.variance, 0)
         parts = excess / max(excess.sum(), tiny)
-        shares = dict(zip(own.names, map(float, parts), strict=True))
+        shares = dict(zip(groups.names, map(float, parts), strict=True))
     known = model.background_components_
     nearest = None
     if len(known):

@@ -14,6 +14,7 @@ from contrica.errors import ContricaError, DataError, GroupsError
 from contrica.inference._data import Part, Study
 from contrica.inference._findings import joined
 from contrica.metrics import match_patterns
+from contrica.progress import check_verbose, steps
 from contrica.validation import check_count, check_seed, generator
 
 __all__ = ["SplitReliability", "Stability", "split_reliability", "stability"]
@@ -134,6 +135,7 @@ def stability(
     n_resamples: int = 100,
     random_state: Any = None,
     n_jobs: int | None = None,
+    verbose: bool = False,
 ) -> Stability:
     """Fit resampled rows, or groups, and say how each pattern comes back.
 
@@ -163,6 +165,8 @@ def stability(
         Draws the resamples; what comes out does not depend on ``n_jobs``.
     n_jobs : int or None, default=None
         Processes, as of joblib.
+    verbose : bool, default=False
+        Whether to show a progress bar, in a terminal or a notebook; needs tqdm.
 
     Returns
     -------
@@ -170,6 +174,7 @@ def stability(
     """
     check_count("n_resamples", n_resamples, minimum=2)
     check_seed(random_state)
+    check_verbose(verbose)
     study = Study(model, X, background, groups, background_groups)
     rng = generator(random_state)
     seed = int(rng.integers(2**32))
@@ -179,8 +184,8 @@ def stability(
         study.of_groups([name for name in study.names if name != left]) for left in study.names
     ]
     task = _Task(study, _Compared.of(model, study))
-    found = _run(task.resample, parts, seed, n_jobs, "resamples")
-    left = _run(task.resample, without, seed + 1, n_jobs, "fits without a group")
+    found = _run(task.resample, parts, seed, n_jobs, "resamples", verbose)
+    left = _run(task.resample, without, seed + 1, n_jobs, "fits without a group", verbose)
     return _summed(model, study, found, left)
 
 
@@ -272,12 +277,13 @@ def _ratio_of_others(study: Study, part: Part, model: Any, number: int) -> float
 
 
 def _run(
-    call: Callable[[Part, Sequence[int]], Returned],
+    call: Callable[[Part, Sequence[int]], Any],
     parts: Sequence[Part],
     seed: int,
     n_jobs: int | None,
     what: str,
-) -> list[Returned]:
+    verbose: bool,
+) -> list[Any]:
     """Every part, by joblib; the same, in one order, whatever the number of processes."""
     if not parts:
         return []
@@ -285,12 +291,8 @@ def _run(
 
     logger.info("stability: %d %s", len(parts), what)
     calls = (delayed(call)(part, [seed, i]) for i, part in enumerate(parts))
-    found = []
-    for i, each in enumerate(Parallel(n_jobs=n_jobs, return_as="generator")(calls), start=1):
-        found.append(each)
-        if i % max(len(parts) // 10, 1) == 0:
-            logger.info("stability: %d of %d %s", i, len(parts), what)
-    return found
+    fits = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
+    return list(steps(fits, len(parts), "stability", what, verbose=verbose))
 
 
 def _summed(
@@ -443,6 +445,7 @@ def split_reliability(
     n_splits: int = 10,
     random_state: Any = None,
     n_jobs: int | None = None,
+    verbose: bool = False,
 ) -> SplitReliability:
     """Fit half of the groups, or of the rows, and score the other half.
 
@@ -460,6 +463,8 @@ def split_reliability(
         Draws the halves.
     n_jobs : int or None, default=None
         Processes, as of joblib.
+    verbose : bool, default=False
+        Whether to show a progress bar, in a terminal or a notebook; needs tqdm.
 
     Returns
     -------
@@ -467,12 +472,13 @@ def split_reliability(
     """
     check_count("n_splits", n_splits)
     check_seed(random_state)
+    check_verbose(verbose)
     study = Study(model, X, background, groups, background_groups)
     rng = generator(random_state)
     seed = int(rng.integers(2**32))
     parts = [_half(study, rng) for _ in range(n_splits)]
     task = _Task(study, _Compared.of(model, study))
-    found = _run(task.resample, parts, seed, n_jobs, "halves")
+    found = _run(task.resample, parts, seed, n_jobs, "halves", verbose)
     return SplitReliability(
         np.array([each.similarity for each in found]),
         np.array([each.ratios for each in found]),

@@ -35,6 +35,7 @@ __all__ = [
     "Surveyed",
     "axes_of",
     "basis_of_cumulants",
+    "centred",
     "check_n_pcs",
     "common_basis",
     "estimate_of_rows",
@@ -426,6 +427,28 @@ def winsorize_rows(rows: np.ndarray) -> np.ndarray:
         nearer = mean + (rows - mean) * (most / np.maximum(distances, most))[:, None]
         rows = np.where((distances > most)[:, None], nearer, rows)
     return rows
+
+
+def centred(rows: np.ndarray) -> np.ndarray:
+    """Rows about their mean, which of equal numbers is that number, however far from zero it is.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, p)
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(np.abs(centred(np.full((60, 1), 1e20 / 3))).max())
+    0.0
+    """
+    shifted = rows - rows[:1]
+    shifted -= shifted.mean(axis=0)
+    return shifted
 
 
 def whitening(covariance: np.ndarray, rank: int | None = None) -> tuple[np.ndarray, np.ndarray]:

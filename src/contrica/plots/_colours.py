@@ -75,7 +75,7 @@ class Labels(NamedTuple):
 
         Parameters
         ----------
-        labels : list, array, Series or Categorical of length n_rows, or None
+        labels : list, array, Series or Categorical of length n_rows, Labels, or None
         n_rows : int
         names : sequence of str, optional
             Of the groups 0, 1, …, or of the sorted labels.
@@ -88,8 +88,8 @@ class Labels(NamedTuple):
         -------
         Labels or None
         """
-        if labels is None:
-            return None
+        if labels is None or isinstance(labels, Labels):
+            return labels
         if np.shape(labels) != (n_rows,):
             raise DataError(
                 "n-labels",

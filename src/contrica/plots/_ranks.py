@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from contrica.errors import DataError
-from contrica.estimators._transformer import ranking_ratio
+from contrica.estimators._ranking import ranking_ratio
 from contrica.plots._canvas import grid, one_axes, saved
 from contrica.plots._colours import COLOURS
 from contrica.solvers.permutation_null import ContrastScree

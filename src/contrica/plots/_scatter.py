@@ -43,7 +43,7 @@ def scatter(
     components: Sequence[int] | None = None,
     names: Sequence[str] | None = None,
     colours: Sequence[str] | None = None,
-    legend: bool = True,
+    legend: bool | str = True,
     ax: Any = None,
     save: str | Path | None = None,
 ) -> Any:
@@ -66,8 +66,9 @@ def scatter(
         Axis labels. By default the columns of a data frame, or "pattern 1" and so on.
     colours : sequence of str, optional
         Of the groups, in the order of the legend.
-    legend : bool
-        Whether to draw a legend, or a colour bar.
+    legend : bool or "outside"
+        Whether to draw a legend, or a colour bar. A legend of few groups, or on axes of the caller's, is
+        inside, unless "outside" is asked for.
     ax : matplotlib Axes, optional
         Without, a new figure of pyplot's, which a notebook shows.
     save : path, optional
@@ -79,13 +80,14 @@ def scatter(
     """
     data = Columns.of(scores, background, components, names)
     groups = Labels.of(labels, len(data.values), label_names, colours=colours)
-    own = ax is None
+    own = ax is None and len(getattr(groups, "names", ())) > 2
     ax = one_axes(ax, figsize=(5, 4.6))
     drawn = _draw(ax, data, groups)
     if legend and drawn is not None and groups is not None:
         colour_bar(ax, drawn, groups.title)
     if legend:
-        _own_legend(ax, len(data.values), outside=own)
+        beside = drawn is None and (own or legend == "outside")
+        _own_legend(ax, len(data.values), outside=beside)
     return saved(ax, save)
 
 
@@ -320,12 +322,25 @@ def _draw(ax: Any, data: Columns, groups: Labels | None) -> Any:
         points, values = data.values[known, :2].T, groups.values[known]
         drawn = ax.scatter(*points, c=values, cmap=CONTINUOUS, alpha=0.8, **options)
     else:
-        for label, rows, colour, marker in _parts(groups, n_rows):
-            points = data.values[rows, :2].T
-            ax.scatter(*points, c=colour, label=label, marker=marker, alpha=0.7, **options)
+        _draw_groups(ax, data.values, _parts(groups, n_rows), options)
     ax.set_xlabel(data.names[0])
     ax.set_ylabel(data.names[1])
     return drawn
+
+
+def _draw_groups(ax: Any, values: np.ndarray, parts: Sequence[Any], options: Any) -> None:
+    """Points of all groups in one random order, so that no group hides the others."""
+    colours = np.empty(len(values), dtype=object)
+    markers = np.empty(len(values), dtype=object)
+    for _, rows, colour, marker in parts:
+        colours[rows], markers[rows] = colour, marker
+    order = np.random.default_rng(0).permutation(len(values))
+    for marker in dict.fromkeys(markers.tolist()):
+        own = order[markers[order] == marker]
+        points, shades = values[own, :2].T, colours[own].tolist()
+        ax.scatter(*points, c=shades, marker=marker, alpha=0.7, **options)
+    for label, _, colour, marker in parts:  # for the legend
+        ax.scatter([], [], c=colour, marker=marker, label=label, **options)
 
 
 def _parts(groups: Labels | None, n_rows: int) -> list[tuple[str, np.ndarray, str, str]]:
@@ -375,12 +390,12 @@ def _size(n_rows: int) -> float:
 
 
 def _own_legend(ax: Any, n_rows: int, *, outside: bool) -> None:
-    """Beside new axes; inside the caller's, where what is beside them is not ours."""
+    """Beside the axes, or inside."""
     shown = ax.get_legend_handles_labels()[1]
     if shown == ["foreground"]:
         return
     scale = 1.5 * np.sqrt(14 / _size(n_rows))
-    if outside and len(shown) > 3:
+    if outside:
         draw_legend(ax, [ax], loc="upper left", bbox_to_anchor=(1.01, 1), markerscale=scale)
     else:
         # searching for the best place takes seconds with many points

@@ -109,6 +109,7 @@ def _name_groups(ax: Any, each: np.ndarray, names: Any) -> None:
             (column[i], place),
             xytext=(0, 9),
             textcoords="offset points",
+            ha="right" if column[i] > 0.85 else "left",
             fontsize=7,
             color="0.3",
         )

@@ -1,4 +1,4 @@
-"""Some rows and some variables of any container."""
+"""Some rows and some variables of any container, chosen as they are read."""
 
 from __future__ import annotations
 
@@ -11,44 +11,79 @@ import scipy.sparse as sp
 from contrica.rows.arrays import SlicedRows, numpy_doubles
 from contrica.rows.containers import as_rows
 from contrica.rows.device import package_of
-from contrica.rows.protocol import Rows
+from contrica.rows.protocol import Rows, block_rows
 from contrica.rows.sparse import SparseRows
 
-__all__ = ["SelectedRows", "select"]
+__all__ = ["SelectedRows", "select", "selected"]
 
 
 class SelectedRows(Rows):
-    """Some rows and variables of others, picked out of each block as it is read.
+    """Some rows and some variables of other rows, picked out in the passes over these.
 
     Parameters
     ----------
-    rows : Rows
-    kept : ndarray of bool, shape (n_rows,)
-        Which rows.
-    columns : ndarray of int
-        Numbers of the variables.
+    whole : Rows
+    rows : ndarray of bool, optional
+        Which ones; all by default.
+    columns : ndarray of bool or int, optional
+        Which variables, or their numbers; all by default.
     """
 
-    def __init__(self, rows: Rows, kept: np.ndarray, columns: np.ndarray) -> None:
-        self._rows, self._kept, self._columns = rows, kept, columns
-        self.shape = (int(kept.sum()), len(columns))
-        self.sparse, self.is_in_memory = rows.sparse, rows.is_in_memory
+    columns: np.ndarray | None = None
+
+    def __init__(
+        self, whole: Rows, rows: np.ndarray | None = None, columns: np.ndarray | None = None
+    ) -> None:
+        self._whole, self._rows, self._columns = whole, rows, columns
+        self.shape = (
+            len(whole) if rows is None else int(rows.sum()),
+            whole.n_columns if columns is None else np.arange(whole.n_columns)[columns].size,
+        )
+        self.sparse, self.is_in_memory = whole.sparse, whole.is_in_memory
+        names = getattr(whole, "columns", None)
+        self.columns = names if names is None or columns is None else names[columns]
+
+    def blocks(self, n_rows: int) -> Iterator[Any]:
+        """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
+        return self._chosen(self._whole.blocks(n_rows))
 
     def pieces(self) -> Iterator[Any]:
         """Consecutive blocks that know ``@``, as `Rows.pieces` says."""
-        start = 0
-        for piece in self._rows.pieces():
-            own = self._kept[start : start + piece.shape[0]]
-            start += piece.shape[0]
-            if own.any():
-                yield piece[own][:, self._columns]
+        if self.sparse:
+            return self._chosen(self._whole.pieces())
+        return self.blocks(block_rows(self.n_columns, self))
 
-    def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
-        """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
-        for piece in self.pieces():
-            for start in range(0, piece.shape[0], n_rows):
-                part = piece[start : start + n_rows]
-                yield numpy_doubles(part.toarray() if sp.issparse(part) else part)
+    def _chosen(self, blocks: Iterator[Any]) -> Iterator[Any]:
+        start = 0
+        for block in blocks:
+            stop = start + block.shape[0]
+            own = block if self._rows is None else block[self._rows[start:stop]]
+            start = stop
+            if own.shape[0]:
+                yield own if self._columns is None else own[:, self._columns]
+
+
+def selected(data: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, of a sparse matrix or of `Rows`.
+
+    Parameters
+    ----------
+    data : ndarray, sparse matrix or Rows
+    rows : ndarray of bool
+
+    Returns
+    -------
+    ndarray, sparse matrix or SelectedRows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> selected(np.array([[1, 2], [3, 4]]), np.array([False, True]))
+    array([[3, 4]])
+    """
+    if isinstance(data, Rows):
+        return SelectedRows(data, rows)
+    return data.tocsr()[rows] if sp.issparse(data) else data[rows]
 
 
 def select(data: Any, kept: np.ndarray, columns: np.ndarray, *, lazily: bool = False) -> Any:

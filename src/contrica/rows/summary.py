@@ -140,7 +140,8 @@ def _sparse_summary(X: Any) -> ColumnSummary:
         np.asarray(extreme.toarray(), dtype=np.float64).ravel()
         for extreme in (X.min(axis=0), X.max(axis=0))
     )
+    mean = np.where(low == high, low, mean)  # of equal numbers, whatever their sum is rounded to
     with _quiet():
         squares = np.bincount(X.indices, entries**2, minlength=X.shape[1])
-        energy = np.maximum(squares - n * mean**2, 0.0)
+        energy = np.where(low == high, 0.0, np.maximum(squares - n * mean**2, 0.0))
     return ColumnSummary(n, mean, low, high, energy)

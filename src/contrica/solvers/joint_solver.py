@@ -79,8 +79,21 @@ def solve_joint(problem: Problem, request: Request, *, rng: np.random.Generator)
             "a joint fit needs at least 2",
             'Use solver "subspace" or "paper", or add variables.',
         )
+    _check_n_rows(problem, whitened.whiten.shape[1])
     task = JointTask.of(problem, whitened)
     return fit_jointly(task, request, joint_ranks(task, request, rng=rng), rng=rng)
+
+
+def _check_n_rows(problem: Problem, n_dimensions: int) -> None:
+    """Refuse as few rows as dimensions: cumulants are then those of points, whatever the data are."""
+    fewest = min(data.n_samples for data in problem.datasets)
+    if fewest <= n_dimensions:
+        raise DataError(
+            "too-few-rows",
+            f"one of the datasets has {fewest} rows in {n_dimensions} dimensions",
+            "a joint fit needs more rows than dimensions",
+            'Use solver "subspace", lower `n_pcs`, or add rows.',
+        )
 
 
 def joint_ranks(task: JointTask, request: Request, *, rng: np.random.Generator) -> JointRanks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from contrica.errors import collected
 from contrica.metrics import match_patterns
 from contrica.moments.estimates import Cumulants, Estimate
 from contrica.moments.fourth import cumulants
+from contrica.progress import steps
 from contrica.solvers.algorithm3 import (
     BackgroundScale,
     Proportional,
@@ -21,8 +21,6 @@ from contrica.solvers.algorithm3 import (
 from contrica.validation import check_count, check_matrix
 
 __all__ = ["Proportionality", "proportionality_test"]
-
-logger = logging.getLogger("contrica")
 
 
 class Proportionality(NamedTuple):
@@ -105,13 +103,12 @@ def proportionality_test(
     with collected():  # what is doubtful about a simulated fit
         fit = proportional_cica(fore, back, *ranks, rng=rng, scale=fitted.scale)
         simulate = _NullModel(X, fore, back, fit)
-        for i in range(n_simulations):
+        for i in steps(range(n_simulations), n_simulations, "proportionality test", "simulations"):
             other = cumulants(_redrawn(background, len(background), rng), estimate)
             again = scale_of(cumulants(_redrawn(X, len(X), rng), estimate), other)
             redrawn[i] = mean_deviation(_differences(again, fitted))
             rows = simulate(_redrawn(background, len(X), rng), rng)
             simulated[i] = scale_of(cumulants(rows, estimate), other).spread
-            logger.info("proportionality test: %d of %d simulations", i + 1, n_simulations)
     exceeding = max(np.sum(null >= fitted.spread) for null in (redrawn, simulated))
     p_value = float((1 + exceeding) / (1 + n_simulations))
     return Proportionality(p_value, fitted.spread, redrawn, simulated, fitted)

@@ -52,6 +52,8 @@ class Split(NamedTuple):
         Scatter of the means of the background's groups, where rows come in groups.
     n_groups : int
         How many these are.
+    whole_rounding : float
+        Of a split along some axes, what the covariances of all directions are wrong by.
     """
 
     fore: np.ndarray
@@ -60,6 +62,7 @@ class Split(NamedTuple):
     n_back: float
     between: np.ndarray | None = None
     n_groups: int = 0
+    whole_rounding: float = 0.0
 
     @classmethod
     def of(
@@ -96,7 +99,14 @@ class Split(NamedTuple):
     @property
     def floor(self) -> float:
         """ρ of the background, in the coordinates that this split is in."""
-        return max(self.floor_within(None), rounding_of(self.fore))
+        return max(self.floor_within(None), self.rounding)
+
+    @property
+    def rounding(self) -> float:
+        """What eigenvalues of the covariances are wrong by: one is what the other leaves of all rows."""
+        whole = self.fore + self.back * (self.n_back / self.n_fore)
+        share = max(self.n_fore / self.n_back, 1.0)
+        return max(rounding_of(whole) * share, self.whole_rounding)
 
     def floor_within(self, projector: np.ndarray | None) -> float:
         """ρ of what a projection leaves of the background; rounding aside.
@@ -147,7 +157,10 @@ class Split(NamedTuple):
         """
         between = None if self.between is None else axes.T @ self.between @ axes
         return self._replace(
-            fore=axes.T @ self.fore @ axes, back=axes.T @ self.back @ axes, between=between
+            fore=axes.T @ self.fore @ axes,
+            back=axes.T @ self.back @ axes,
+            between=between,
+            whole_rounding=self.rounding,
         )
 
 

@@ -20,6 +20,7 @@ from scipy.stats import t as student
 from contrica.moments.grouped import GroupMoments
 from contrica.moments.operators import Congruence, PackedTensor
 from contrica.moments.packed import PointMoments
+from contrica.moments.projection import centred
 from contrica.moments.symmetric import n_packed
 from contrica.rows.groups import Groups
 from contrica.rows.protocol import block_rows, iterate_blocks
@@ -91,8 +92,8 @@ class RowGroups:
     def _set_rows(
         self, rows: np.ndarray, index: Sequence[Any], axes: np.ndarray | None, n_rows: int | None
     ) -> None:
-        centred = rows - rows.mean(axis=0)
-        inside = centred if axes is None else centred @ axes
+        moved = centred(rows)
+        inside = moved if axes is None else moved @ axes
         groups = [np.ascontiguousarray(inside[part]) for part in index]
         self._set_sizes(np.array([len(part) for part in groups]), n_rows)
         self._means = np.array([part.mean(axis=0) for part in groups])

@@ -111,7 +111,7 @@ def result_of(model: Any, source: Source, cells: Cells, params: dict[str, Any]) 
         "mean": model.mean_,
         "filters": model.filters_,
         "effects": model.effects_,
-        "summary": model.summary(),
+        "summary": str(model.summary()),
         "model": {"header": json.dumps(header), "arrays": arrays},
     }
     if params["use_rep"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -28,12 +29,15 @@ __all__ = [
     "is_anndata",
     "is_array",
     "n_stored",
-    "observed_column",
+    "observed_columns",
     "sparse_format",
+    "used_variables",
 ]
 
 # Working set of one piece of sparse rows, entries and indices.
 PIECE_BYTES = 16 * 2**20
+# Cells of ``obs`` that are read though nobody named their columns.
+MAX_CELLS = 2 * 10**7
 
 
 def is_array(node: Any) -> bool:
@@ -96,8 +100,50 @@ def anndata_names(
     return columns, Names(names)
 
 
-def observed_column(where: str, root: Any, name: str) -> np.ndarray:
-    """A column of an AnnData file's ``obs``, such as a donor, as text.
+def observed_columns(
+    where: str, root: Any, names: Sequence[str], *, all_metadata: bool = False
+) -> dict[str, np.ndarray]:
+    """Columns of an AnnData file's ``obs``, such as a donor, as text.
+
+    Parameters
+    ----------
+    where : str
+        What errors call the file.
+    root : group
+    names : sequence of str
+    all_metadata : bool
+        Whether the others are read as well, as far as they are columns and not too many cells.
+
+    Returns
+    -------
+    dict of str to ndarray of str
+        Empty text where a value is missing.
+    """
+    known = _columns_of(root, "obs")
+    for name in names:
+        if name not in known:
+            raise unknown_column(where, name, known)
+    if not known or not (names or all_metadata):
+        return {}
+    frame = root["obs"]
+    with reading(where, "an AnnData file"):
+        found = {name: _column_texts(frame, name) for name in names}
+    if not all_metadata:
+        return found
+    stored = _index_of(root, "obs")
+    n_rows = 0 if stored is None else stored.shape[0]
+    for name in known if n_rows * len(known) <= MAX_CELLS else ():
+        try:
+            texts = found.get(name, _column_texts(frame, name))
+        except (KeyError, TypeError, ValueError, IndexError):
+            continue  # nobody asked for it by its name
+        if stored is None or texts.shape == (n_rows,):
+            found[name] = texts
+    return found
+
+
+def used_variables(where: str, root: Any, name: str, n_columns: int) -> np.ndarray:
+    """Which variables a column of an AnnData file's ``var`` says are used.
 
     Parameters
     ----------
@@ -105,19 +151,52 @@ def observed_column(where: str, root: Any, name: str) -> np.ndarray:
         What errors call the file.
     root : group
     name : str
+    n_columns : int
 
     Returns
     -------
-    ndarray of str
-        Empty where a value is missing.
+    ndarray of bool
     """
-    is_frame = not is_array(root) and is_anndata(root) and not is_array(root["obs"])
-    known = [each for each in root["obs"] if not each.startswith("__")] if is_frame else []
+    known = _columns_of(root, "var")
     if name not in known:
-        raise unknown_column(where, name, known)
-    frame = root["obs"]
+        near = unmarked(
+            ", ".join(get_close_matches(name, known, 5, 0.4) or known[:5]) or "no column"
+        )
+        raise bad_file(
+            "unknown-column",
+            where,
+            f"has no column {unmarked(repr(name))} in var",
+            remedy=f"It has {near}.",
+            parameter="mask_var",
+        )
     with reading(where, "an AnnData file"):
-        return _column_texts(frame, name)
+        texts = _column_texts(root["var"], name)
+    used = np.isin(np.char.lower(texts.astype(str)), ("true", "1", "1.0"))
+    if texts.shape != (n_columns,) or not used.any():
+        raise bad_file(
+            "no-variables",
+            where,
+            f"has a column {unmarked(repr(name))} of {texts.size} entries in var, {int(used.sum())} of "
+            "them true",
+            f"it must say which of {n_columns} variables are used",
+            "Name another, or leave it out.",
+            "mask_var",
+        )
+    return used
+
+
+def _columns_of(root: Any, frame: str) -> list[str]:
+    """Names of the columns of a stored frame; none where the file is not AnnData's."""
+    if is_array(root) or not is_anndata(root) or is_array(root[frame]):
+        return []
+    index = as_text(_attribute(root[frame], "_index") or "_index")
+    stored = [each for each in root[frame] if not each.startswith("__") and each != index]
+    order = _attribute(root[frame], "column-order")
+    said = [] if order is None else [as_text(each) for each in np.ravel(order)]
+    return [
+        *(each for each in said if each in stored),
+        *(each for each in stored if each not in said),
+    ]
 
 
 def _column_texts(frame: Any, name: str) -> np.ndarray:

@@ -22,13 +22,15 @@ def read_body_by_arrow(
     path: Path,
     delimiter: str,
     n_skipped: int,
-    start: int,
     width: int,
-    gzipped: bool,
+    variables: Sequence[int],
+    texts: Sequence[int],
     *,
+    gzipped: bool,
+    decimal_comma: bool = False,
     gaps: Sequence[str] = (),
-) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """Values and row names; None where pyarrow is not installed, or finds a cell that is not a number.
+) -> tuple[np.ndarray, dict[int, np.ndarray]] | None:
+    """Values and texts; None where pyarrow is not installed, or finds a cell that is not a number.
 
     Parameters
     ----------
@@ -36,17 +38,20 @@ def read_body_by_arrow(
     delimiter : str
     n_skipped : int
         Lines of the header.
-    start : int
-        Column in which the numbers begin: 1 where the first one names the rows, else 0.
     width : int
         Cells in a row.
+    variables, texts : sequence of int
+        Which columns hold numbers, and which text.
     gzipped : bool
+    decimal_comma : bool
+        Whether that is how numbers are written.
     gaps : sequence of str
         Cells, in small letters, that are read as NaN, in capital ones too.
 
     Returns
     -------
-    tuple of ndarray, or None
+    tuple of ndarray and dict, or None
+        The values, and the cells of the columns of text by their number.
     """
     try:
         import pyarrow as pa
@@ -54,12 +59,16 @@ def read_body_by_arrow(
     except ImportError:
         return None
     names = [str(i) for i in range(width)]
-    kinds = [pa.string()] * start + [pa.float64()] * (width - start)
+    numbers = set(variables)
+    kinds = [pa.float64() if place in numbers else pa.string() for place in range(width)]
     parse = csv.ParseOptions(delimiter=delimiter)
     # an empty cell is not a number
     missing = [*gaps, *(cell.upper() for cell in gaps), *(["NaN"] if gaps else [])]
-    types = dict(zip(names, kinds, strict=True))
-    convert = csv.ConvertOptions(column_types=types, null_values=missing)
+    convert = csv.ConvertOptions(
+        column_types=dict(zip(names, kinds, strict=True)),
+        null_values=missing,
+        decimal_point="," if decimal_comma else ".",
+    )
 
     def tables() -> Iterator[tuple[Any, float]]:
         skipped = n_skipped
@@ -72,7 +81,7 @@ def read_body_by_arrow(
             skipped = 0
 
     try:
-        return _put_together(tables(), start, width)
+        return _put_together(tables(), variables, texts)
     except (pa.ArrowException, ValueError, OSError, EOFError, zlib.error):
         return None
 
@@ -89,22 +98,23 @@ def _line_chunks(path: Path, gzipped: bool, size: int) -> Iterator[tuple[bytes, 
 
 
 def _put_together(
-    tables: Iterator[tuple[Any, float]], start: int, width: int
-) -> tuple[np.ndarray, np.ndarray | None]:
+    tables: Iterator[tuple[Any, float]], variables: Sequence[int], texts: Sequence[int]
+) -> tuple[np.ndarray, dict[int, np.ndarray]]:
     """The tables one below the other, in an array that grows in place."""
-    values, filled = np.empty((0, width - start)), 0
-    names: list[str] = []
+    width, filled = len(variables), 0
+    values = np.empty((0, width))
+    cells: dict[int, list[str]] = {place: [] for place in texts}
     for table, share in tables:
         stop = filled + table.num_rows
         if stop > len(values):
             # to what the rows so far let expect, for numpy writes zeros into what is new
             expected = int(1.01 * stop / share) + 1
-            values.resize((expected, width - start), refcheck=False)
-        for column in range(start, width):
-            values[filled:stop, column - start] = table.column(column).to_numpy()
-        if start:
-            names += table.column(0).to_pylist()
+            values.resize((expected, width), refcheck=False)
+        for column, place in enumerate(variables):
+            values[filled:stop, column] = table.column(place).to_numpy()
+        for place, found in cells.items():
+            found += table.column(place).to_pylist()
         filled = stop
         del table  # before the next one is parsed
-    values.resize((filled, width - start), refcheck=False)
-    return values, np.array(names) if start else None
+    values.resize((filled, width), refcheck=False)
+    return values, {place: np.array(found) for place, found in cells.items()}

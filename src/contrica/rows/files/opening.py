@@ -6,10 +6,14 @@ are imported when such a file is opened.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from contrica.rows.files.hdf5 import hdf5_file
+from contrica.errors import ParameterError, unmarked
+from contrica.rows.files.hdf5 import check_texts, hdf5_file
+from contrica.rows.files.mtx import open_10x
 from contrica.rows.files.npy import is_sparse_npz, memory_map, sparse_npz
 from contrica.rows.files.parquet import open_parquet
 from contrica.rows.files.shared import (
@@ -17,10 +21,12 @@ from contrica.rows.files.shared import (
     TEXT,
     Opened,
     bad_file,
+    check_is_what_it_says,
     check_no_key,
     check_not_empty,
     is_remote,
     kind_of_store,
+    names_in,
     unknown_column,
 )
 from contrica.rows.files.stores import open_store
@@ -35,7 +41,9 @@ def open_rows(
     key: str | None = None,
     *,
     header: bool | None = None,
-    column: str | None = None,
+    metadata: str | Sequence[str] = (),
+    all_metadata: bool = False,
+    mask_var: str | None = None,
     gaps: bool = False,
 ) -> Opened:
     """Open a file of rows; what is large in it is read later, block by block.
@@ -45,16 +53,22 @@ def open_rows(
     path : path
         By its ending: ``.npy`` (as a memory map), ``.npz`` (of `scipy.sparse.save_npz`, or of arrays),
         ``.h5``, ``.hdf5``, ``.h5ad``, ``.zarr`` (also AnnData's), ``.parquet`` (a file, a folder of
-        them, or a pattern such as ``folder/*.parquet``), ``.csv``, ``.tsv``. Sparse rows in AnnData
-        files stay sparse.
+        them, or a pattern such as ``folder/*.parquet``), ``.csv``, ``.tsv``, or the folder of a 10x
+        matrix (``matrix.mtx``). Sparse rows stay sparse.
     key : str, optional
         Which array of a file with several; of AnnData files X by default, ``"layers/counts"`` for
         another.
     header : bool, optional
         Whether the first line of a text file names the columns; by default its cells decide.
-    column : str, optional
-        Name of a column that is no variable, such as a donor: of a text or parquet file, or of ``obs`` of
-        an AnnData file. It becomes ``labels``.
+    metadata : str or sequence of str
+        Names of columns that are no variables, such as a donor: of a text or parquet file, or of ``obs``
+        of an AnnData file; as one text with commas between.
+    all_metadata : bool
+        Whether what else is no variable is metadata as well: columns of text, all of ``obs``. Otherwise
+        columns of text are an error.
+    mask_var : str, optional
+        Column of ``var`` of an AnnData file that says which variables are used, such as
+        ``"highly_variable"``.
     gaps : bool
         Whether values may be missing in what is read here: NaN, and in text files empty cells and NA.
         Of files that are read block by block whoever reads them decides.
@@ -93,8 +107,21 @@ def open_rows(
     kind = kind_of_store(where)
     if kind != ".parquet" and kind not in TEXT and Path(where).is_file():
         check_not_empty(Path(where))
-    if kind in (".npy", ".npz") and column is not None:
-        raise unknown_column(where, column, ())
+        check_is_what_it_says(Path(where), kind)
+    names = names_in(metadata)
+    if kind in (".npy", ".npz", ".mtx") and names:
+        raise unknown_column(where, names[0], ())
+    if mask_var is not None and kind not in (".h5ad", ".zarr"):
+        raise ParameterError(
+            "no-var",
+            f"`mask_var={unmarked(mask_var)}` was given for {unmarked(where)}",
+            "only AnnData files (h5ad, zarr) have var",
+            "Leave it out.",
+            "mask_var",
+        )
+    if kind == ".mtx":
+        check_no_key(where, key)
+        return open_10x(where)
     if kind == ".npy":
         check_no_key(where, key)
         return Opened(memory_map(where), None, None)
@@ -103,10 +130,13 @@ def open_rows(
             check_no_key(where, key)
             return Opened(sparse_npz(where), None, None)
         return Opened(read_table(where, key, gaps=gaps).values, None, None)
+    if kind in HDF5:
+        check_texts(where)
     if kind in HDF5 or kind == ".zarr":
         opener = partial(hdf5_file if kind in HDF5 else zarr_root, where)
-        return open_store(where, key, opener, column)
+        return open_store(where, key, opener, names, all_metadata=all_metadata, mask_var=mask_var)
     if kind == ".parquet":
         check_no_key(where, key)
-        return open_parquet(where, column)
-    return Opened(*read_table(where, key, header=header, column=column, gaps=gaps))
+        return open_parquet(where, names, all_metadata=all_metadata)
+    options: dict[str, Any] = {"metadata": names, "all_metadata": all_metadata, "gaps": gaps}
+    return Opened(*read_table(where, key, header=header, **options))

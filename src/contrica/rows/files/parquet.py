@@ -79,10 +79,11 @@ def parquet_files(where: str) -> list[Path]:
 
 
 class _Columns(NamedTuple):
-    """Which columns of a parquet file are variables, and which one names the rows."""
+    """Which columns of a parquet file are variables, which one names the rows, and which are neither."""
 
     numbers: list[str]
     names: str | None
+    metadata: Sequence[str] = ()
 
 
 def sort_columns(
@@ -108,8 +109,8 @@ def sort_columns(
             "not-numbers",
             where,
             f"has columns that are not numbers: {unmarked(shown)}",
-            remedy="One column of text, or the index, may name the rows; drop the others, or turn them "
-            "into numbers.",
+            remedy="One column of text, or the index, may name the rows; take the others out, with "
+            f"`metadata={unmarked(','.join(map(str, rest)))}`, or turn them into numbers.",
         )
     variables = [name for name in numbers if name not in index]
     if not variables:
@@ -122,21 +123,24 @@ def sort_columns(
     return _Columns(variables, next(iter([*named, *plain, *index]), None))
 
 
-def _parquet_columns(where: str, schema: Any, column: str | None = None) -> _Columns:
+def _parquet_columns(
+    where: str, schema: Any, metadata: Sequence[str] = (), *, all_metadata: bool = False
+) -> _Columns:
     types = optional_module("pyarrow", "parquet files").types
     if len(set(schema.names)) < len(schema.names):
         twice = next(name for name in schema.names if schema.names.count(name) > 1)
         raise same_name(where, twice)
-    if column is not None and column not in schema.names:
-        raise unknown_column(where, column, schema.names)
+    for name in metadata:
+        if name not in schema.names:
+            raise unknown_column(where, name, schema.names)
     told = (schema.pandas_metadata or {}).get("index_columns", [])
     index = [name for name in told if isinstance(name, str) and name in schema.names]
-    index = [name for name in index if name != column]
+    index = [name for name in index if name not in metadata]
     text: list[str] = []
     numbers: list[str] = []
     rest: list[str] = []
     for field in schema:
-        if field.name == column:
+        if field.name in metadata:
             continue
         kind = field.type.value_type if types.is_dictionary(field.type) else field.type
         if types.is_string(kind) or types.is_large_string(kind):
@@ -148,11 +152,15 @@ def _parquet_columns(where: str, schema: Any, column: str | None = None) -> _Col
             numbers.append(field.name)
         elif field.name not in index:
             rest.append(field.name)
-    return sort_columns(where, index, text, numbers, rest)
+    others: list[str] = []
+    if all_metadata:  # but for an index, which names the rows
+        others = [name for name in [*text, *rest] if name not in index]
+        text, rest = [name for name in text if name in index], []
+    return sort_columns(where, index, text, numbers, rest)._replace(metadata=[*metadata, *others])
 
 
-def open_parquet(where: str, column: str | None = None) -> Opened:
-    """Open parquet files, all of which must have the same columns; one of them may be taken out."""
+def open_parquet(where: str, metadata: Sequence[str] = (), *, all_metadata: bool = False) -> Opened:
+    """Open parquet files, all of which must have the same columns; some may be no variables."""
     parquet = optional_module("pyarrow.parquet", "parquet files")
     files = parquet_files(where)
     counts: list[int] = []
@@ -163,7 +171,7 @@ def open_parquet(where: str, column: str | None = None) -> Opened:
             described = parquet.read_metadata(path)
             schema = described.schema.to_arrow_schema()
         counts.append(described.num_rows)
-        own = _parquet_columns(str(path), schema, column)
+        own = _parquet_columns(str(path), schema, metadata, all_metadata=all_metadata)
         first = own if first is None else first
         if set(own.numbers) != set(first.numbers):
             absent = sorted(set(first.numbers) - set(own.numbers))[:5]
@@ -190,8 +198,10 @@ def open_parquet(where: str, column: str | None = None) -> Opened:
         )
     rows = ParquetRows(where, files, counts, first.numbers)
     names = None if first.names is None else Names(functools.partial(rows.texts, first.names))
-    labels = None if column is None else np.asarray(Names(functools.partial(rows.texts, column)))
-    return Opened(rows, rows.columns, names, labels)
+    taken = {
+        name: np.asarray(Names(functools.partial(rows.texts, name))) for name in first.metadata
+    }
+    return Opened(rows, rows.columns, names, taken)
 
 
 def _scan(path: Path, size: int, columns: list[str]) -> Iterator[Any]:

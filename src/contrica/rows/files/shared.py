@@ -28,6 +28,7 @@ __all__ = [
     "as_text",
     "bad_file",
     "changed",
+    "check_is_what_it_says",
     "check_no_key",
     "check_not_empty",
     "check_promise",
@@ -36,7 +37,9 @@ __all__ = [
     "is_remote",
     "kind_of",
     "kind_of_store",
+    "matrix_of",
     "missing_file",
+    "names_in",
     "optional_module",
     "reading",
     "same_name",
@@ -50,7 +53,16 @@ HDF5, PARQUET = (".h5", ".hdf5", ".h5ad"), (".parquet", ".parq", ".pq")
 TEXT = (".csv", ".tsv")
 # An array of more bytes than this must have a thousandth of them stored.
 LARGE_BYTES, MAX_RATIO = 2**30, 1000
-KNOWN = "csv, tsv (also .gz), npy, npz, h5, h5ad, zarr or parquet"
+KNOWN = "csv, tsv (also .gz), npy, npz, h5, h5ad, zarr, parquet or a 10x folder"
+# What files of other kinds begin with.
+MAGIC = {
+    b"\x89HDF": ("an HDF5 file", HDF5),
+    b"PAR1": ("a parquet file", (".parquet",)),
+    b"\x93NUMPY": ("a numpy array", (".npy",)),
+    b"PK\x03\x04": ("a zip archive, such as npz or a spreadsheet (xlsx)", (".npz",)),
+    b"\xd0\xcf\x11\xe0": ("an old spreadsheet (xls)", ()),
+    b"%PDF": ("a PDF", ()),
+}
 
 
 class Opened(NamedTuple):
@@ -64,14 +76,14 @@ class Opened(NamedTuple):
         Names of the variables.
     row_names : ndarray of str, Names or None
         Names of the rows; numpy makes an array of either.
-    labels : ndarray or None
-        The column that was asked for by its name, which is not one of the variables.
+    metadata : dict of str to ndarray of str
+        Columns that are no variables, such as a donor, by their names.
     """
 
     rows: Any
     columns: np.ndarray | None
     row_names: Any
-    labels: np.ndarray | None = None
+    metadata: dict[str, np.ndarray] = {}  # noqa: RUF012 - never written to
 
 
 class Names:
@@ -107,14 +119,14 @@ class Table(NamedTuple):
     values : ndarray of shape (n_rows, n_columns)
     columns, rows : ndarray of str or None
         Column and row names.
-    labels : ndarray of str or None
-        The column that was asked for by its name, which is not one of the variables.
+    metadata : dict of str to ndarray of str
+        Columns that are no variables, such as a donor, by their names.
     """
 
     values: np.ndarray
     columns: np.ndarray | None
     rows: np.ndarray | None
-    labels: np.ndarray | None = None
+    metadata: dict[str, np.ndarray] = {}  # noqa: RUF012 - never written to
 
 
 def as_text(value: Any) -> str:
@@ -152,6 +164,8 @@ def kind_of_store(where: str) -> str:
         return ".parquet"
     if not path.exists():
         raise missing_file(where, "does not exist")
+    if matrix_of(path) is not None:
+        return ".mtx"
     if path.is_dir():
         marks = ("zarr.json", ".zgroup", ".zarray")
         if suffix == ".zarr" or any((path / mark).exists() for mark in marks):
@@ -163,6 +177,37 @@ def kind_of_store(where: str) -> str:
     if kind not in (*HDF5, *TEXT, ".npy", ".npz"):
         raise unknown_type(where, kind, KNOWN)
     return kind
+
+
+def matrix_of(path: Path) -> Path | None:
+    """The matrix of a 10x folder; also where that itself is named."""
+    names = ("matrix.mtx", "matrix.mtx.gz")
+    found = [path / name for name in names] if path.is_dir() else [path]
+    return next((each for each in found if each.is_file() and kind_of(each) == ".mtx"), None)
+
+
+def check_is_what_it_says(path: Path, kind: str) -> None:
+    """Raise where a file begins like one of another kind than the ending of its name says."""
+    with open(path, "rb") as file:
+        start = file.read(8)
+    for magic, (what, kinds) in MAGIC.items():
+        if start.startswith(magic) and kind not in kinds:
+            raise bad_file(
+                "not-what-it-says",
+                path,
+                f"is {what}, whatever its name says",
+                remedy=f"Rename it to {path.stem}{kinds[0]}." if kinds else "Save it as csv.",
+            )
+    if start.startswith(b"\x1f\x8b") and path.suffix.lower() != ".gz":
+        raise bad_file(
+            "not-what-it-says", path, "is gzipped", remedy=f"Rename it to {path.name}.gz."
+        )
+
+
+def names_in(metadata: str | Sequence[str]) -> list[str]:
+    """Names of columns, each once; as one text with commas between them."""
+    parts = metadata.split(",") if isinstance(metadata, str) else metadata
+    return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
 def check_no_key(where: str, key: str | None) -> None:
@@ -313,7 +358,7 @@ def unknown_column(where: str | Path, column: str, known: Iterable[str]) -> File
         "by its path."
         if names
         else "Its columns have no names: give a text file with a line for each row by its path.",
-        parameter="groups",
+        parameter="metadata",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -16,8 +16,9 @@ from contrica.rows.files.anndata_store import (
     is_anndata,
     is_array,
     n_stored,
-    observed_column,
+    observed_columns,
     sparse_format,
+    used_variables,
 )
 from contrica.rows.files.shared import (
     Opened,
@@ -29,6 +30,7 @@ from contrica.rows.files.shared import (
     unused_key,
 )
 from contrica.rows.protocol import Rows
+from contrica.rows.selected import SelectedRows
 
 __all__ = ["GridRows", "find_table", "open_store"]
 
@@ -46,7 +48,8 @@ def _tables(root: Any) -> list[str]:
     return [
         name
         for name, node in nodes
-        if (is_array(node) and len(node.shape) == 2) or (not is_array(node) and sparse_format(node))
+        if (is_array(node) and len(node.shape or ()) == 2)
+        or (not is_array(node) and sparse_format(node))
     ]
 
 
@@ -91,7 +94,10 @@ def open_store(
     where: str,
     key: str | None,
     opener: Callable[[], AbstractContextManager[Any]],
-    column: str | None = None,
+    metadata: Sequence[str] = (),
+    *,
+    all_metadata: bool = False,
+    mask_var: str | None = None,
 ) -> Opened:
     """Open a table of a file or store, with the names that AnnData gives it.
 
@@ -103,8 +109,12 @@ def open_store(
         Which table.
     opener : callable
         Returns a context with the root; called for each pass, and must be picklable for a cluster.
-    column : str, optional
-        Of ``obs`` of an AnnData file: what becomes ``labels``.
+    metadata : sequence of str
+        Columns of ``obs`` of an AnnData file.
+    all_metadata : bool
+        Whether all of its columns are read.
+    mask_var : str, optional
+        Column of its ``var`` that says which variables are used.
 
     Returns
     -------
@@ -120,9 +130,13 @@ def open_store(
         else:
             rows = CompressedRows(where, opener, key, node)
         columns, row_names = anndata_names(where, opener, root, key, rows.shape)
-        labels = None if column is None else observed_column(where, root, column)
+        taken = observed_columns(where, root, metadata, all_metadata=all_metadata)
+        used = None if mask_var is None else used_variables(where, root, mask_var, rows.shape[1])
     rows.columns = columns
-    return Opened(rows, columns, row_names, labels)
+    if used is None:
+        return Opened(rows, columns, row_names, taken)
+    columns = None if columns is None else columns[used]
+    return Opened(SelectedRows(rows, columns=used), columns, row_names, taken)
 
 
 class GridRows(Rows):

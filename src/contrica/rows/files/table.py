@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,11 @@ from contrica.errors import DelicateDataWarning, FileError, unmarked, warn
 from contrica.rows.files.npy import read_numpy
 from contrica.rows.files.shared import (
     Table,
+    check_is_what_it_says,
     check_not_empty,
     kind_of,
     missing_file,
+    names_in,
     unknown_column,
     unknown_type,
     unused_key,
@@ -21,13 +25,20 @@ from contrica.rows.files.text import DELIMITERS, read_text
 
 __all__ = ["read_table"]
 
+# What headings over numbers of samples end in.
+ID = re.compile(
+    r"(^|[\W_])(id|ids|nr|no|number|index|batch|donor|subject|patient|animal|mouse|plate|well)$",
+    re.I,
+)
+
 
 def read_table(
     path: str | Path,
     key: str | None = None,
     *,
     header: bool | None = None,
-    column: str | None = None,
+    metadata: str | Sequence[str] = (),
+    all_metadata: bool = False,
     gaps: bool = False,
 ) -> Table:
     """Read a matrix from a csv, tsv, npy or npz file; csv and tsv also gzipped.
@@ -42,9 +53,10 @@ def read_table(
     header : bool, optional
         Whether the first line of a text file names the columns; by default it does if it holds
         text, or counts 0, 1, 2, … as pandas does.
-    column : str, optional
-        Heading of a column of text or numbers that is no variable, such as a donor: it becomes
-        ``labels``.
+    metadata : str or sequence of str
+        Headings of columns that are no variables, such as a donor; as one text with commas between.
+    all_metadata : bool
+        Whether other columns of text are no variables either; otherwise they are an error.
     gaps : bool
         Whether values may be missing: NaN, and in text files empty cells and NA.
 
@@ -65,14 +77,17 @@ def read_table(
         what = "is a folder, not a file" if path.is_dir() else "does not exist"
         raise missing_file(path, what)
     check_not_empty(path)
-    kind = kind_of(path)
+    kind, names = kind_of(path), names_in(metadata)
+    check_is_what_it_says(path, kind)
     if key is not None and kind != ".npz":
         raise unused_key(path, key, "only npz files have keys")
     if kind in DELIMITERS:
-        table = read_text(path, DELIMITERS[kind], header, column, gaps=gaps)
+        table = read_text(
+            path, DELIMITERS[kind], header, names, all_metadata=all_metadata, gaps=gaps
+        )
     elif kind in (".npy", ".npz"):
-        if column is not None:
-            raise unknown_column(path, column, ())
+        if names:
+            raise unknown_column(path, names[0], ())
         table = Table(read_numpy(path, key), None, None)
     else:
         raise unknown_type(path, kind, "csv, tsv (also .gz), npy or npz")
@@ -98,7 +113,7 @@ def _check_complete(path: Path, table: Table) -> None:
 
 
 def _warn_of_numbering(path: Path, table: Table) -> None:
-    """A first column that counts the rows is likely an index that was taken for a variable."""
+    """A first column that counts the rows, and whole numbers under such headings, are likely names."""
     first = table.values[:, 0]
     if (
         len(first) > 2
@@ -114,3 +129,23 @@ def _warn_of_numbering(path: Path, table: Table) -> None:
                 remedy="If it is an index, drop it or leave its heading empty.",
             )
         )
+        return
+    names = [] if table.columns is None else [str(name) for name in table.columns]
+    ids = [
+        name for i, name in enumerate(names) if ID.search(name) and _is_whole(table.values[:, i])
+    ]
+    if ids:
+        listed = unmarked(",".join(ids))
+        warn(
+            DelicateDataWarning(
+                "id-column",
+                f"{listed} of {unmarked(path)}: whole numbers under such a heading are taken for "
+                "measurements",
+                remedy=f"If they number or name samples, take them out, with `metadata={listed}`.",
+            )
+        )
+
+
+def _is_whole(values: np.ndarray) -> bool:
+    known = values[np.isfinite(values)]
+    return bool(known.size and (known == np.round(known)).all())

@@ -6,7 +6,7 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -31,14 +31,16 @@ GAPS = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "-", "
 # A number that is not written as one: with a decimal comma, with spaces, in hexadecimal digits. 309_1 is
 # a name, such as that of an animal's first replicate.
 NUMBER_LIKE = re.compile(r"[+-]?(\d[\d.,' ]*(e[+-]?\d+)?|\d{1,3}(_\d{3})+|0x[\da-f]+)j?", re.I)
+# A number with a decimal comma, as programs write it where people do.
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.I)
 
 
 class _Layout(NamedTuple):
     """What the first lines of a text file say of the others.
 
-    ``first`` is the first record, ``n_lines`` the lines it takes if it is a header, ``start`` the column
-    in which the numbers begin, and ``width`` the number of cells in a row; without those of the column
-    number ``taken``, which is no variable.
+    ``first`` is the first record, ``n_lines`` the lines it takes if it is a header, ``width`` the number
+    of cells in a row. Of these, ``variables`` are numbers, ``index`` names the rows and ``taken``, by
+    name, are no variables. ``texts`` are the variables that look like text.
     """
 
     path: Path
@@ -46,36 +48,69 @@ class _Layout(NamedTuple):
     first: list[str]
     has_header: bool
     n_lines: int
-    start: int
     width: int
-    taken: int | None = None
+    variables: list[int]
+    index: int | None
+    taken: dict[str, int]
+    texts: list[str]
+    decimal_comma: bool
     gaps: bool = False
+
+    def heading(self, place: int) -> str:
+        """The heading over a cell; R leaves that of the index out."""
+        place -= self.width - len(self.first)
+        return self.first[place].strip() if self.has_header and place >= 0 else ""
+
+
+class _Body(NamedTuple):
+    """Values, and the cells of the columns that are no variables."""
+
+    values: np.ndarray
+    texts: dict[int, np.ndarray]
 
 
 def read_text(
     path: Path,
     delimiter: str,
     header: bool | None,
-    column: str | None = None,
+    metadata: Sequence[str] = (),
     *,
+    all_metadata: bool = False,
     gaps: bool = False,
 ) -> Table:
     """Values and names of a text file; by default the first cells say whether there is a header.
 
-    With ``gaps`` empty cells, NA and the like are read as NaN.
+    Columns in ``metadata``, and with ``all_metadata`` those of text, are no variables. With ``gaps``
+    empty cells, NA and the like are read as NaN.
     """
     with _reading_text(path):
-        layout = _read_layout(path, delimiter, header, column)._replace(gaps=gaps)
+        layout = _read_layout(path, delimiter, header, metadata, all_metadata)._replace(gaps=gaps)
+        columns = _column_names(layout)
         body = None
-        if path.stat().st_size > ARROW_BYTES and column is None:
-            body = read_body_by_arrow(
-                *(path, delimiter, layout.n_lines, layout.start, layout.width, _is_gzipped(path)),
-                gaps=GAPS if gaps else (),
-            )
+        if path.stat().st_size > ARROW_BYTES:
+            body = _read_by_arrow(layout)
         # What pyarrow does not read is read again, to say where the file is wrong.
-        values, row_names = body or _read_body(layout)
-        labels = None if layout.taken is None else _read_labels(layout, layout.taken)
-    return Table(values, _column_names(layout), row_names, labels)
+        body = body or _read_body(layout)
+    return Table(
+        body.values,
+        columns,
+        None if layout.index is None else body.texts[layout.index],
+        {
+            name: np.char.strip(body.texts[place].astype(str))
+            for name, place in layout.taken.items()
+        },
+    )
+
+
+def _read_by_arrow(layout: _Layout) -> _Body | None:
+    texts = [*([] if layout.index is None else [layout.index]), *layout.taken.values()]
+    found = read_body_by_arrow(
+        *(layout.path, layout.delimiter, layout.n_lines, layout.width, layout.variables, texts),
+        gzipped=_is_gzipped(layout.path),
+        decimal_comma=layout.decimal_comma,
+        gaps=GAPS if layout.gaps else (),
+    )
+    return None if found is None else _Body(*found)
 
 
 def _is_gzipped(path: Path) -> bool:
@@ -139,51 +174,110 @@ def _is_name(cell: str) -> bool:
 
 
 def _read_layout(
-    path: Path, delimiter: str, header: bool | None, column: str | None = None
+    path: Path,
+    delimiter: str,
+    header: bool | None,
+    metadata: Sequence[str],
+    all_metadata: bool,
 ) -> _Layout:
+    delimiter = _delimiter_of(path, delimiter)
     with _open_text(path) as lines:
         found = list(islice(_records(lines, delimiter), N_PEEKED))
     rows = [record for _, record in found]
     if not rows:
         raise bad_file("empty", path, "is empty", remedy="It needs one row per sample.")
-    taken = None if column is None else _place_of(path, rows, header, column)
-    rows = [_without(record, taken, len(rows[-1])) for record in rows]
     first = rows[0]
     has_header = _looks_like_header(first) if header is None else header
-    has_header |= taken is not None  # its heading was found
     if has_header and len(rows) == 1:
         raise bad_file(
             "no-rows", path, "has a header but no rows", remedy="It needs one row per sample."
         )
     body = rows[1:] if has_header else rows
-    width = len(body[0])
-    names = sum(_is_name(row[0]) for row in body)
-    has_index = width > 1 and _is_name(body[0][0]) and 2 * names > len(body)
-    if has_header:
+    n_lines, width = found[0][0] if has_header else 0, len(body[0])
+    taken = _places_of(path, first if has_header else [], width, metadata)
+    layout = _Layout(
+        *(path, delimiter, first, has_header, n_lines, width),
+        variables=[place for place in range(width) if place not in taken.values()],
+        index=None,
+        taken=taken,
+        texts=[],
+        decimal_comma=delimiter != "," and _has_decimal_commas(body),
+    )
+    return _without_names(layout, body, all_metadata)
+
+
+def _without_names(layout: _Layout, body: list[list[str]], all_metadata: bool) -> _Layout:
+    """The layout with what names the rows, and what is text, told apart from the variables."""
+    path, variables, taken = layout.path, list(layout.variables), dict(layout.taken)
+    index = variables[0] if variables and _is_index(layout, variables[0], body) else None
+    if layout.has_header:
+        _check_headings(path, len(layout.first), layout.width, int(index is not None))
+    repeated = index is not None and len({row[index] for row in body if index < len(row)}) < len(
+        body
+    )
+    if all_metadata and repeated and index is not None and layout.heading(index):
+        index = None  # a condition or a donor, not a name
+    variables = [place for place in variables if place != index]
+    texts = [place for place in variables if _is_text(place, body) and layout.heading(place)]
+    if all_metadata:
+        taken |= {layout.heading(place): place for place in texts}
+        text = set(texts)
+        variables, texts = [place for place in variables if place not in text], []
+    if not variables:
+        raise bad_file(
+            "not-numbers",
+            path,
+            "has no columns of numbers, one for each variable",
+            remedy="Add them, or check its delimiter: csv files need commas or semicolons, tsv "
+            "files tabs.",
+        )
+    named = [layout.heading(place) for place in texts]
+    return layout._replace(variables=variables, index=index, taken=taken, texts=named)
+
+
+def _is_index(layout: _Layout, place: int, body: list[list[str]]) -> bool:
+    """Whether a column, the first one that is left, names the rows."""
+    if layout.has_header:
         # R leaves the heading of the index out; pandas leaves it empty.
-        has_index |= first[0].strip() == "" or width == len(first) + 1
-        _check_headings(path, len(first), width, int(has_index))
-    n_lines = found[0][0] if has_header else 0
-    return _Layout(path, delimiter, first, has_header, n_lines, int(has_index), width, taken)
+        if place == 0 and layout.width == len(layout.first) + 1:
+            return True
+        if layout.heading(place) == "":
+            return True
+    return len(layout.variables) > 1 and _is_name(body[0][place]) and _is_text(place, body)
 
 
-def _place_of(path: Path, rows: list[list[str]], header: bool | None, column: str) -> int:
-    """Number, in the rows, of the column that a heading names."""
-    first = rows[0]
-    named = _looks_like_header(first) if header is None else header
-    headings = [cell.strip() for cell in first] if named else []
-    if column not in headings:
-        raise unknown_column(path, column, [heading for heading in headings if heading])
-    # R leaves the heading of the index out
-    return headings.index(column) + max(len(rows[-1]) - len(first), 0)
+def _is_text(place: int, body: list[list[str]]) -> bool:
+    """Whether most cells of a column, but for those that are missing, are text."""
+    cells = [row[place] for row in body if place < len(row) and not _is_gap(row[place])]
+    return 2 * sum(map(_is_name, cells)) > len(cells)
 
 
-def _without(record: list[str], taken: int | None, width: int) -> list[str]:
-    """A record without a cell, whose number counts from the end of rows of so many cells."""
-    if taken is None:
-        return record
-    place = taken - width + len(record)
-    return record[:place] + record[place + 1 :]
+def _delimiter_of(path: Path, delimiter: str) -> str:
+    """That of the ending, or the semicolon where programs write commas into numbers."""
+    if delimiter != ",":
+        return delimiter
+    with _open_text(path) as lines:
+        head = list(islice(lines, 20))
+    widths = [len(record) for record in csv.reader(head, delimiter=";") if record]
+    regular = widths and min(widths) > 1 and max(widths) - min(widths) <= 1
+    return ";" if regular else ","
+
+
+def _has_decimal_commas(body: list[list[str]]) -> bool:
+    return any(DECIMAL_COMMA.fullmatch(cell.strip()) for row in body for cell in row)
+
+
+def _places_of(path: Path, first: list[str], width: int, names: Sequence[str]) -> dict[str, int]:
+    """Numbers, in the rows, of the columns that headings name."""
+    headings, places = [cell.strip() for cell in first], {}
+    for name in names:
+        if name not in headings:
+            raise unknown_column(path, name, [heading for heading in headings if heading])
+        if headings.count(name) > 1:
+            raise same_name(path, name)
+        # R leaves the heading of the index out
+        places[name] = headings.index(name) + max(width - len(first), 0)
+    return places
 
 
 def _check_headings(path: Path, n_headings: int, width: int, start: int) -> None:
@@ -193,7 +287,7 @@ def _check_headings(path: Path, n_headings: int, width: int, start: int) -> None
             "headings",
             f"{unmarked(path)} has {n_headings} headings over {width} columns",
             remedy="Give every column one. Is the first line a comment, or is the delimiter another? csv "
-            "files need commas, tsv files tabs.",
+            "files need commas or semicolons, tsv files tabs.",
         )
 
 
@@ -220,10 +314,7 @@ def _counted(start: int, count: int) -> list[str]:
 def _column_names(layout: _Layout) -> np.ndarray | None:
     if not layout.has_header:
         return None
-    first = layout.first
-    columns = np.array(
-        [cell.strip() for cell in first[len(first) - (layout.width - layout.start) :]]
-    )
+    columns = np.array([layout.heading(place) for place in layout.variables])
     names, counts = np.unique(columns, return_counts=True)
     if counts.max() > 1:
         raise same_name(layout.path, str(names[counts.argmax()]))
@@ -235,35 +326,25 @@ def _column_names(layout: _Layout) -> np.ndarray | None:
 
 def _body_records(layout: _Layout, lines: TextIO) -> Iterator[tuple[int, list[str]]]:
     """Records below the header, with the number of their line."""
-    for count, (line, record) in enumerate(_records(lines, layout.delimiter)):
-        if count or not layout.has_header:
-            yield line, _without(record, layout.taken, len(record))
+    return islice(_records(lines, layout.delimiter), int(layout.has_header), None)
 
 
-def _read_labels(layout: _Layout, place: int) -> np.ndarray:
-    """Cells of the column that is taken out."""
-    with _open_text(layout.path) as lines:
-        records = islice(_records(lines, layout.delimiter), int(layout.has_header), None)
-        return np.array([record[place].strip() for _, record in records])
-
-
-def _read_body(layout: _Layout) -> tuple[np.ndarray, np.ndarray | None]:
-    """Values and row names, the records checked for width on the way."""
-    names: list[str] = []
+def _read_body(layout: _Layout) -> _Body:
+    """Values and texts, the records checked for width on the way."""
+    places = [*([] if layout.index is None else [layout.index]), *layout.taken.values()]
+    texts: dict[int, list[str]] = {place: [] for place in places}
 
     def numbers(lines: TextIO) -> Iterator[str]:
         for line, record in _body_records(layout, lines):
             if len(record) != layout.width:
                 raise _uneven(layout, line, record)
-            if layout.start:
-                names.append(record[0])
-            body = record[layout.start :]
-            if layout.gaps:
-                body = ["nan" if _is_gap(cell) else cell for cell in body]
-            cells = layout.delimiter.join(body)
-            if cells.count(layout.delimiter) >= layout.width - layout.start:  # in a quoted cell
+            for place, cells in texts.items():
+                cells.append(record[place])
+            body = [_number(layout, record[place]) for place in layout.variables]
+            row = layout.delimiter.join(body)
+            if row.count(layout.delimiter) >= len(body):  # in a quoted cell
                 raise _bad_cell(layout)
-            yield cells
+            yield row
 
     try:
         with _open_text(layout.path) as lines:
@@ -272,7 +353,16 @@ def _read_body(layout: _Layout) -> tuple[np.ndarray, np.ndarray | None]:
         raise
     except ValueError as error:
         raise _bad_cell(layout) from error
-    return values, np.array(names) if layout.start else None
+    return _Body(values, {place: np.array(cells) for place, cells in texts.items()})
+
+
+def _number(layout: _Layout, cell: str) -> str:
+    """A cell as numpy reads it; what is not a number in this file is none for numpy either."""
+    if layout.gaps and _is_gap(cell):
+        return "nan"
+    if layout.decimal_comma:
+        return "." if "." in cell else cell.replace(",", ".")  # 1.234 may be a thousand
+    return cell
 
 
 def _uneven(layout: _Layout, line: int, record: list[str]) -> FileError:
@@ -288,9 +378,9 @@ def _bad_cell(layout: _Layout) -> FileError:
     """The error that says where the file stops being a matrix of numbers."""
     with _open_text(layout.path) as lines:
         for line, record in _body_records(layout, lines):
-            for column, cell in enumerate(record[layout.start :], start=layout.start):
-                if not (_is_number(cell) or (layout.gaps and _is_gap(cell))):
-                    return _not_a_number(layout, line, column, cell)
+            for place in layout.variables:
+                if place < len(record) and not _is_number(_number(layout, record[place])):
+                    return _not_a_number(layout, line, place, record[place])
     return bad_file(
         "not-numbers",
         layout.path,
@@ -299,20 +389,24 @@ def _bad_cell(layout: _Layout) -> FileError:
     )
 
 
-def _not_a_number(layout: _Layout, line: int, column: int, cell: str) -> FileError:
-    place = column - (layout.width - len(layout.first))
-    known = layout.has_header and 0 <= place < len(layout.first)
-    heading = layout.first[place] if known else ""
+def _not_a_number(layout: _Layout, line: int, place: int, cell: str) -> FileError:
+    heading = layout.heading(place)
     name = f" ({heading!r})" if heading else ""
     content = repr(_shortened(cell)) if cell.strip() else "an empty cell"
-    remedy = "Fix it; or, if the column is no variable, take it out, or give its name as `groups`."
+    remedy = "Fix it; or, if the column is no variable, take it out"
+    remedy += f", with `metadata={unmarked(heading)}`." if heading else "."
+    if layout.texts:
+        texts = unmarked(",".join(layout.texts))
+        remedy = f"Columns of text are no variables: take them out, with `metadata={texts}`."
     if _is_gap(cell):
         remedy = "Fix it, or fill or drop missing values first; fit does, with `missing=impute`."
-    if layout.width == 1 or ";" in cell:
-        remedy = "Is it the delimiter? csv files need commas, tsv files tabs."
+    if layout.decimal_comma and "." in cell:
+        remedy = "The numbers of this file have decimal commas: write this one so too."
+    if layout.width == 1 or (";" in cell and layout.delimiter != ";"):
+        remedy = "Is it the delimiter? csv files need commas or semicolons, tsv files tabs."
     return FileError(
         "not-numbers",
-        f"{unmarked(layout.path)}: row {line}, column {column + 1}{unmarked(_shortened(name))} holds "
+        f"{unmarked(layout.path)}: row {line}, column {place + 1}{unmarked(_shortened(name))} holds "
         f"{unmarked(content)}, not a number",
         remedy=remedy,
     )

@@ -45,9 +45,9 @@ def without_twins(
     """A fit with every pattern once: of two that are one, one goes, and the rest is refitted.
 
     Two such patterns with weights of opposite sign are a small change of one, however large the t-value
-    of each. A pattern of the foreground that lies along one of a background goes, and of two with one
-    role the one that is missed less. What is left of a cumulant takes its place, unless that leads to
-    twins again. The last one of a role stays.
+    of each. The one that is missed less goes: of a foreground pattern and a background one along it,
+    the latter, where the background has no such pattern. What is left of a cumulant takes its place,
+    unless that leads to twins again. The last one of a role stays.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def without_twins(
         alone = [np.sum(roles == roles[j]) == 1 for j in pair]
         if all(alone):
             break
-        goes = min(pair, key=lambda j: (alone[pair.index(j)], roles[j], losses[j]))
+        goes = min(pair, key=lambda j: (alone[pair.index(j)], losses[j]))
         found = converge(terms, _swapped(terms, fit.vectors, mask, goes), mask, max_iter, tol)
         if nearest_pair(found.vectors) is not None:
             mask = np.delete(mask, goes, axis=1)

@@ -14,7 +14,7 @@ from contrica.moments.operators import (
     PackedTensor,
     TensorOperator,
 )
-from contrica.moments.projection import whitening
+from contrica.moments.projection import centred, whitening
 from contrica.moments.third import SymmetricThird, ThirdCongruence, ThirdTensor
 from contrica.solvers.joint.terms import Tensor, Term, Terms, as_terms
 
@@ -77,7 +77,7 @@ class JointProblem:
             return cls(tensors, whiten, dewhiten)
         inside = tuple(_third_in_coordinates(third, whiten) for third in thirds)
         counts = [part.n_samples for part in (fore, *backs)]
-        whitened = [part @ whiten for part in rows]
+        whitened = [centred(part) @ whiten for part in rows]
         noise = [*map(_noise, whitened, tensors, counts), *map(_noise, whitened, inside, counts)]
         return cls(tensors, whiten, dewhiten, inside, tuple(noise))
 
@@ -140,8 +140,10 @@ def _third_in_coordinates(tensor: SymmetricThird, axes: np.ndarray) -> Symmetric
 
 
 def _noise(rows: np.ndarray, tensor: Tensor, n_samples: int) -> float:
-    """``(E‖x‖^{2k} − ‖κ_k‖²) / n``: the squared noise of a moment of order k, to leading order."""
-    centred = rows - rows.mean(axis=0)
-    power = float(np.mean(np.einsum("ij,ij->i", centred, centred) ** tensor.order))
+    """``(E‖x‖^{2k} − ‖κ_k‖²) / n``: the squared noise of a moment of order k, to leading order.
+
+    ``rows`` are about their mean.
+    """
+    power = float(np.mean(np.einsum("ij,ij->i", rows, rows) ** tensor.order))
     # never less than a thousandth, for the few rows that are all alike
     return max(power - tensor.squared_norm(), 1e-3 * power) / n_samples

@@ -1,0 +1,70 @@
+"""Progress of long calls: lines of the log, and a bar of tqdm for who asks for one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from contrica.errors import PackageMissingError
+
+__all__ = ["check_verbose", "steps"]
+
+logger = logging.getLogger("contrica")
+
+Item = TypeVar("Item")
+
+
+def check_verbose(verbose: bool) -> None:
+    """Refuse a bar that cannot be shown, before the work begins.
+
+    Parameters
+    ----------
+    verbose : bool
+    """
+    if verbose:
+        _bar()
+
+
+def _bar() -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        raise PackageMissingError(
+            "package-missing",
+            "a progress bar needs tqdm",
+            remedy="Install it: pip install tqdm. Or leave `verbose` out: the log has progress too.",
+            parameter="verbose",
+        ) from error
+    return tqdm
+
+
+def steps(
+    items: Iterable[Item], count: int, task: str, what: str, *, verbose: bool = False
+) -> Iterator[Item]:
+    """Items one by one; every tenth part of them is a line in the log, such as "task: 10 of 100 what".
+
+    Parameters
+    ----------
+    items : iterable
+    count : int
+        How many there are.
+    task, what : str
+        What is being done, and with what.
+    verbose : bool
+        Whether to show a bar of tqdm, in a terminal or a notebook.
+
+    Yields
+    ------
+    object
+
+    Examples
+    --------
+    >>> list(steps("ab", 2, "reading", "letters"))
+    ['a', 'b']
+    """
+    shown = _bar()(items, total=count, desc=f"{task}, {what}") if verbose else items
+    for i, item in enumerate(shown, start=1):
+        yield item
+        if i % max(count // 10, 1) == 0:
+            logger.info("%s: %d of %d %s", task, i, count, what)
