@@ -55,7 +55,7 @@ for ax, image, name in zip(
     ax.set(xticks=[], yticks=[], title=name)
 
 # %%
-# Every image has a score on each pattern. The labels, which the fit has not seen, show that the
+# Every image has a score on each pattern. The labels, which the fit has not used, show that the
 # scores are the digits: images with a 0 lie to one side of the first axis, images with a 1 to one
 # side of the second.
 

@@ -103,7 +103,7 @@ print(model.summary())
 # Read
 # ----
 # One dot is one measurement, one column one mouse. The colours are the genotypes, which the fit
-# has not seen.
+# has not used.
 
 scores = model.transform(X)[:, 0]
 by_mouse = pd.DataFrame(
