@@ -389,7 +389,7 @@ class _Common:
         read_datasets(datasets, fill=missing == "impute", remedy=GAPS)
         fore = datasets[0]
         with collected() as warned:
-            warn_delicate(*(part.summary for part in datasets), fore.names)
+            warn_delicate(fore.summary, datasets[1].summary, fore.names)
         mean, scales = fore.summary.mean, scales_of(scale, [part.summary for part in datasets])
         for part, own in zip(datasets, scales or (), strict=scales is not None):
             part.divide(own)

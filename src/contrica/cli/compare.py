@@ -135,7 +135,7 @@ def _write_comparison(folder: Path, comparison: Comparison, pair: Pair) -> None:
     cells[:] = [row[1:] for row in rows]
     write_table(folder / "comparison.csv", cells, columns[1:], [r[0] for r in rows], columns[0])
     for result in comparison:
-        if result.model is not None:
+        if result.scores is not None and result.background_scores is not None:
             names = pattern_names(result.model)
             write_patterns(folder / f"patterns_{result.key}.csv", result.model, pair.fore.names)
             write_table(folder / f"scores_{result.key}.csv", result.scores, names, *pair.fore.index)

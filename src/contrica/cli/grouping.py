@@ -88,7 +88,7 @@ class RowLabels:
         """
         if self.file is not None:
             return read_labels(self.file, n_rows, row_names)
-        if self.column not in metadata:
+        if self.column is None or self.column not in metadata:
             return None
         cells = without_missing(metadata[self.column].astype(str))
         if self.pattern is None:

@@ -235,7 +235,7 @@ def with_bundles(command: Callable[..., None]) -> Callable[..., None]:
         With the signature that typer reads.
     """
     given = inspect.signature(command, eval_str=True).parameters
-    bundles = {
+    bundles: dict[str, Any] = {
         name: each.annotation for name, each in given.items() if is_dataclass(each.annotation)
     }
     spread: list[inspect.Parameter] = []

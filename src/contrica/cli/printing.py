@@ -99,7 +99,7 @@ def fit_summary(
         }
         for i, ratio in enumerate(ratios)
     ]
-    found = {"ranked_by": symbol, "effects_in": unit, "patterns": patterns}
+    found: dict[str, Any] = {"ranked_by": symbol, "effects_in": unit, "patterns": patterns}
     found |= {"n_foreground": model.n_foreground_, "n_background": model.n_background_}
     if isinstance(model, ContrastiveICA):
         found |= {"solver": model.solver_, "reason": model.reason_}

@@ -363,7 +363,7 @@ def _read_files(
     own = [] if labels is None or labels.column is None else [labels.column]
     parts: list[Data] = []
     for i, (path, key) in enumerate(zip(files, _keys(options), strict=True)):
-        more = {"mask_var": options.mask_var, "gaps": gaps, "shared": shared}
+        more: dict[str, Any] = {"mask_var": options.mask_var, "gaps": gaps, "shared": shared}
         asked = {"groups": groups.columns(i), "metadata": options.dropped, "labels": own}
         names = [name for columns in asked.values() for name in columns]
         with _other_words("`key", "`background_key" if i else "`key"), _blamed(asked):

@@ -39,8 +39,8 @@ class _Layout(NamedTuple):
     """What the first lines of a text file say of the others.
 
     ``first`` is the first record, ``n_lines`` the lines it takes if it is a header, ``width`` the number
-    of cells in a row. Of these, ``variables`` are numbers, ``index`` names the rows and ``taken``, by
-    name, are no variables. ``texts`` are the variables that look like text.
+    of cells in a row. Of these, ``variables`` are numbers, the one at ``names_at`` names the rows, and
+    ``taken``, by name, are no variables. ``texts`` are the variables that look like text.
     """
 
     path: Path
@@ -50,7 +50,7 @@ class _Layout(NamedTuple):
     n_lines: int
     width: int
     variables: list[int]
-    index: int | None
+    names_at: int | None
     taken: dict[str, int]
     texts: list[str]
     decimal_comma: bool
@@ -94,7 +94,7 @@ def read_text(
     return Table(
         body.values,
         columns,
-        None if layout.index is None else body.texts[layout.index],
+        None if layout.names_at is None else body.texts[layout.names_at],
         {
             name: np.char.strip(body.texts[place].astype(str))
             for name, place in layout.taken.items()
@@ -103,7 +103,7 @@ def read_text(
 
 
 def _read_by_arrow(layout: _Layout) -> _Body | None:
-    texts = [*([] if layout.index is None else [layout.index]), *layout.taken.values()]
+    texts = [*([] if layout.names_at is None else [layout.names_at]), *layout.taken.values()]
     found = read_body_by_arrow(
         *(layout.path, layout.delimiter, layout.n_lines, layout.width, layout.variables, texts),
         gzipped=_is_gzipped(layout.path),
@@ -198,7 +198,7 @@ def _read_layout(
     layout = _Layout(
         *(path, delimiter, first, has_header, n_lines, width),
         variables=[place for place in range(width) if place not in taken.values()],
-        index=None,
+        names_at=None,
         taken=taken,
         texts=[],
         decimal_comma=delimiter != "," and _has_decimal_commas(body),
@@ -232,7 +232,7 @@ def _without_names(layout: _Layout, body: list[list[str]], all_metadata: bool) -
             "files tabs.",
         )
     named = [layout.heading(place) for place in texts]
-    return layout._replace(variables=variables, index=index, taken=taken, texts=named)
+    return layout._replace(variables=variables, names_at=index, taken=taken, texts=named)
 
 
 def _is_index(layout: _Layout, place: int, body: list[list[str]]) -> bool:
@@ -331,7 +331,7 @@ def _body_records(layout: _Layout, lines: TextIO) -> Iterator[tuple[int, list[st
 
 def _read_body(layout: _Layout) -> _Body:
     """Values and texts, the records checked for width on the way."""
-    places = [*([] if layout.index is None else [layout.index]), *layout.taken.values()]
+    places = [*([] if layout.names_at is None else [layout.names_at]), *layout.taken.values()]
     texts: dict[int, list[str]] = {place: [] for place in places}
 
     def numbers(lines: TextIO) -> Iterator[str]:
