@@ -19,6 +19,7 @@ from contrica.errors import (
     FeaturesError,
     FileError,
     FileMissingError,
+    GroupsError,
     ParameterError,
     PatternWarning,
 )
@@ -568,3 +569,22 @@ def test_sparse_data_are_taken(rng):
     dense, sparse = (compare_methods(make(X), Y, **options) for make in (np.asarray, csr_array))
     for one, two in zip(dense.results, sparse.results, strict=True):
         assert_allclose(two.silhouette, one.silhouette, atol=1e-6)
+
+
+def test_groups_reach_the_methods_that_use_them_and_are_checked_before_any_runs(rng):
+    X, Y = rng.standard_normal((60, 3)) * (3, 1, 1), rng.standard_normal((50, 3))
+    own, other = np.repeat(list("abcdef"), 10), np.repeat(list("uvwxy"), 10)
+    options = {"methods": ("auto",), "n_components": 1, "random_state": 0}
+    asked = ContrastiveICA(1, n_pcs=None, random_state=0).fit(
+        X, background=Y, groups=own, background_groups=other
+    )
+    for background, more in (
+        (Y, {"background_groups": other}),
+        (Background(Y, groups=other), {}),
+    ):
+        (found,) = compare_methods(X, background, groups=own, **more, **options)
+        assert found.error is None
+        assert_array_equal(found.model.scree_.p_values, asked.scree_.p_values)
+        assert found.model.scree_.unit == "groups"
+    with raises(GroupsError, "groups-of-one", "background_groups"):
+        compare_methods(X, Y, groups=own, **options)

@@ -61,7 +61,6 @@ def quietly(model, *args, **options):
         ("a,b\n1,2,3,4\n5,6,7,8\n", "headings"),
         ("a,b,c,\n1,2,3\n5,6,7\n", "headings"),
         ("# made by hand\na,b,c\n1,2,3\n5,6,7\n", "headings"),
-        ("a;b;c\n1,5;2,5;3,5\n1,5;2,5;3,5\n", "headings"),
         ("a,b,c\nNA,2,3\n5,6,7\n6,6,6\n", "not-numbers"),
         ("NA,2,3\n5,6,7\n6,6,6\n", "not-numbers"),
         ("1,NA,3\n5,6,7\n6,6,6\n", "not-numbers"),

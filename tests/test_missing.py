@@ -259,7 +259,8 @@ def test_chunks_of_dask_give_what_an_array_gives():
     options = {"missing": "impute", "solver": "subspace", "random_state": 0}
     one = ContrastiveICA(2, **options).fit(X, background=Y)
     two = ContrastiveICA(2, **options).fit(dask_array.from_array(X, chunks=(90, 5)), background=Y)
-    assert_allclose(two.components_, one.components_, atol=1e-8)
+    # a rotation ends within this of its maximum, wherever sums are taken
+    assert_allclose(two.components_, one.components_, atol=1e-6)
 
 
 @pytest.mark.parametrize("way", WAYS)

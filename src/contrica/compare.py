@@ -23,6 +23,7 @@ from contrica.estimators import (
     ProbabilisticContrastivePCA,
     ProportionalContrastiveICA,
 )
+from contrica.estimators._background import GroupLabels, group_labels
 from contrica.labels import numbered_groups
 from contrica.markup import frame, table
 from contrica.moments.projection import axes_of, project_rows
@@ -327,6 +328,7 @@ def compare_methods(
             "Pass the rows of one.",
             "background",
         )
+    labelled = group_labels(background, groups, background_groups)
     if isinstance(background, Background):
         background = background.data
     check_choice("scale", scale, SCALES)
@@ -338,7 +340,7 @@ def compare_methods(
     numbers, names = (None, ()) if labels is None else numbered_groups(labels, _shape(X)[0])
     rows = None if numbers is None else _silhouette_rows(numbers, seed)
     logger.info("filling, dividing and projecting the rows")
-    common = _Common.of(X, background, n_pcs, scale, missing, (groups, background_groups))
+    common = _Common.of(X, background, n_pcs, scale, missing, labelled)
     results = []
     for i, key in enumerate(keys, start=1):
         stage = {"is_stage": True}
@@ -377,15 +379,24 @@ class _Common:
     scale_: np.ndarray | None
     scale: str
     missing: str
-    groups: tuple[Any, Any]
+    groups: dict[str, Any]
     warnings: list[Any]
 
     @classmethod
     def of(
-        cls, X: Any, background: Any, n_pcs: Any, scale: str, missing: str, groups: tuple[Any, Any]
+        cls,
+        X: Any,
+        background: Any,
+        n_pcs: Any,
+        scale: str,
+        missing: str,
+        groups: GroupLabels | None,
     ) -> _Common:
         datasets = [Dataset(X, "X"), Dataset(background, "background")]
         check_same_variables(datasets)
+        labels = dict(groups.of_each(1)) if groups else {}
+        for part, (name, own) in zip(datasets, labels.items(), strict=bool(labels)):
+            part.group(own, name)
         read_datasets(datasets, fill=missing == "impute", remedy=GAPS)
         fore = datasets[0]
         with collected() as warned:
@@ -411,7 +422,7 @@ class _Common:
         return cls(
             *(X, background, rows, basis, mean, fore.names),
             None if scales is None else scales[0],
-            *(scale, missing, groups, [] if is_same else warned),
+            *(scale, missing, labels, [] if is_same else warned),
         )
 
     @property
@@ -424,12 +435,7 @@ class _Common:
         if method.reads:
             model.set_params(
                 basis=self.basis, n_pcs=None, scale=self.scale, missing=self.missing
-            ).fit(
-                self.X,
-                background=self.background,
-                groups=self.groups[0],
-                background_groups=self.groups[1],
-            )
+            ).fit(self.X, background=self.background, **self.groups)
             return model.transform(self.X), model.transform(self.background)
         model.fit(self.rows[0], background=self.rows[1])
         scores = [model.transform(rows) for rows in self.rows]

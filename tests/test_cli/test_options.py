@@ -116,6 +116,14 @@ WRONG = {
             ("--out", "f.npz"): "f.npz exists and is a file",
         },
     ),
+    "example": (
+        (),
+        NEW,
+        {
+            ("--out", "f.npz"): "f.npz exists and is a file",
+            ("--config", "none.toml"): "none.toml does not exist",
+        },
+    ),
     "compare": (
         PAIR,
         (),
