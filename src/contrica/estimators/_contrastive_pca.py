@@ -256,10 +256,10 @@ class ContrastivePCA(CovarianceTransformer):
 
     def _directions(self, given: Covariances, n_components: int) -> np.ndarray:
         axes = _varying(given, n_components)
-        parts = [
-            part if axes is None or part is None else axes.T @ part @ axes for part in given[:2]
-        ]
-        fore, back = parts[0], np.zeros_like(parts[0]) if parts[1] is None else parts[1]
+        fore, back = given.foreground, given.background
+        back = np.zeros_like(fore) if back is None else back
+        if axes is not None:
+            fore, back = (axes.T @ part @ axes for part in (fore, back))
         self.alphas_ = np.zeros(1) if given.background is None else self._sweep()
         frames = contrastive_pca_path(fore, back, n_components, self.alphas_)
         chosen = self._choose(fore, frames)

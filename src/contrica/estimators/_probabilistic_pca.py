@@ -121,13 +121,12 @@ def _is_auto(gamma: Any) -> bool:
     return isinstance(gamma, str) and gamma == "auto"
 
 
-def _largest_with_a_model(given: Covariances, n_components: int) -> float:
+def _largest_with_a_model(fore: np.ndarray, back: np.ndarray, n_components: int, p: int) -> float:
     """The largest of 0, 0.01, …, 0.9 at which the noise variance is not negative.
 
     σ²(γ)(1 − γ) is the mean of the smallest eigenvalues of a matrix linear in γ, so concave, and
     not negative at 0: once below zero it stays there, and halving finds where.
     """
-    fore, back, p = given.foreground, given.background, given.n_features
     grid = np.linspace(0, 0.9, 91)
     floor = -1e-12 * np.trace(fore) / p
     # with nothing discarded there is no noise, and what is kept must have variance itself
@@ -239,7 +238,7 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
         if background is None:
             gamma = 0.0
         elif _is_auto(self.gamma):
-            gamma = _largest_with_a_model(given, n_components)
+            gamma = _largest_with_a_model(foreground, back, n_components, p)
         else:
             gamma = float(self.gamma)
         self.gamma_fraction_ = gamma

@@ -478,8 +478,8 @@ class CovarianceTransformer(ContrastTransformer):
                 )
             )
         axes, fore, back = _moments(datasets, min(wanted, p))
-        covariances = [None if part is None else self._covariance(part) for part in (fore, back)]
-        given = Covariances(*covariances, axes, p)
+        background = None if back is None else self._covariance(back)
+        given = Covariances(self._covariance(fore), background, axes, p)
         vectors = self._directions(given, min(wanted, p))
         vectors = vectors / np.linalg.norm(vectors, axis=0)
         self.components_ = fix_signs(given.lift(vectors)).T
