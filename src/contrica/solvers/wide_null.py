@@ -28,8 +28,8 @@ __all__ = ["WideNull", "is_wide"]
 MIN_FEATURES = 150
 # Products with the rows that the largest ratio of a permutation takes, about.
 N_PRODUCTS = 25
-# Residuals, relative to θ (1 − θ), at which the error of a ratio is a thousandth or less; and, relative to
-# θ, at which rounding is left, of singles and of doubles.
+# Residuals, relative to θ (1 − θ), at which the error of a ratio is a thousandth or less; and, relative
+# to θ, at which rounding is left, of singles and of doubles.
 ENOUGH, SINGLE, DOUBLE = 1e-2, 1e-5, 1e-10
 # A ratio is not at a bound that is so many residuals above it. Products of ratio and ρ bound others that
 # are smaller by this share.
