@@ -226,7 +226,7 @@ class _Task(NamedTuple):
         count, p = patterns.shape
         found = Returned(np.zeros(count), np.full((count, p), np.nan), np.full(count, np.nan))
         try:
-            model = study.fit(part, seed)
+            model = study.fit(part, seed, near=True)
         except (ContricaError, ValueError, np.linalg.LinAlgError) as error:
             logger.info("a resample could not be fitted: %s", error)
             return found._replace(similarity=np.full(count, np.nan))
