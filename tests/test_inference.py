@@ -284,10 +284,10 @@ def test_groups_without_which_nothing_can_be_fitted_are_named(monkeypatch):
     model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
     fit = Study.fit
 
-    def without_g3_it_fails(study, part, seed):
+    def without_g3_it_fails(study, part, seed, **options):
         if not np.isin(np.flatnonzero(groups == "g3"), part.fore).all():
             raise np.linalg.LinAlgError
-        return fit(study, part, seed)
+        return fit(study, part, seed, **options)
 
     monkeypatch.setattr(Study, "fit", without_g3_it_fails)
     found = stability(model, X, background=Y, random_state=0, **labels)
@@ -306,7 +306,7 @@ def test_where_nothing_can_be_fitted_again_that_is_an_error(pair, model, monkeyp
     with raises(GroupsError, "none-left-out", "groups"):
         stability(grouped, X, background=Y, random_state=0, **labels)
 
-    def fails(study, part, seed):
+    def fails(study, part, seed, **options):
         raise np.linalg.LinAlgError
 
     monkeypatch.setattr(Study, "fit", fails)
@@ -321,10 +321,10 @@ def test_resamples_that_fail_are_told_apart_from_few_groups(monkeypatch):
     model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
     fit = Study.fit
 
-    def of_drawn_groups_it_fails(study, part, seed):
+    def of_drawn_groups_it_fails(study, part, seed, **options):
         if len(np.unique(part.fore)) < 180:
             raise np.linalg.LinAlgError
-        return fit(study, part, seed)
+        return fit(study, part, seed, **options)
 
     monkeypatch.setattr(Study, "fit", of_drawn_groups_it_fails)
     found = stability(model, X, background=Y, n_resamples=3, random_state=0, **labels)
