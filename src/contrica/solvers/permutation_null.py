@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dsygvx
 
+from contrica.rows.threads import threads_for_matrix
 from contrica.solvers.contrast_directions import contrast_axes, rounding_of
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.rescaling import Rescaling
@@ -211,7 +212,8 @@ class CovarianceNull:
         """
         floors = [max(part.floor, rounding_of(part.back)) for part in self._splits]
         pairs = zip(self._splits, floors, strict=True)
-        found = np.array([largest_ratio(*part[:2], floor) for part, floor in pairs])
+        with threads_for_matrix(ratios.size):
+            found = np.array([largest_ratio(*part[:2], floor) for part, floor in pairs])
         self._products = found * floors
         return found
 
