@@ -174,6 +174,15 @@ def test_the_index_names_every_page():
     assert {path.resolve() for path in DOCUMENTS[1:]} - {INDEX.resolve()} <= named
 
 
+def test_the_sites_navigation_reaches_every_page():
+    reached = {INDEX}
+    for page in DOCUMENTS[1:]:
+        for line in "\n".join(blocks(page, r"\{toctree\}")).splitlines():
+            target = re.sub(r".*<(.*)>", r"\1", line)
+            reached.add((page.parent / f"{target}.md").resolve())
+    assert set(DOCUMENTS[1:]) <= reached
+
+
 def test_readme_fits_two_screens():
     assert len(README.read_text("utf-8").splitlines()) < 120
 
