@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from contrica import ContrastiveICA
 from contrica.cli import app
-from contrica.cli.writing import write_table
 from contrica.datasets import make_synthetic
 
 ROOT = Path(__file__).parent.parent
@@ -67,20 +66,13 @@ def test_python_examples_run_and_print_what_is_shown(code, shown, capsys):
 
 @pytest.mark.slow
 def test_readme_shell_examples_run(tmp_path, monkeypatch):
-    data = make_synthetic(5, n_samples=2000, random_state=0)
-    files = {
-        "patients.csv": data.foreground,
-        "controls.csv": data.background,
-        "new_patients.csv": data.foreground[:20],
-    }
-    for name, rows in files.items():
-        write_table(tmp_path / name, rows, list("abcde"), [f"s{i}" for i in range(len(rows))])
     monkeypatch.chdir(tmp_path)
     (block,) = [code for code in blocks(ROOT / "README.md", "sh") if "contrica fit" in code]
     for line in block.strip().splitlines():
-        result = CliRunner().invoke(app, line.split()[1:])
+        result = CliRunner().invoke(app, shlex.split(line)[1:])
         assert result.exit_code == 0, f"{line}\n{result.output}"
     assert (tmp_path / "new_scores.csv").exists()
+    assert (tmp_path / "results" / "report.html").exists()
 
 
 def commands(text):

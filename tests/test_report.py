@@ -13,7 +13,7 @@ import pytest
 
 from contrica import ContrastiveICA, PlainPCA, ProportionalContrastiveICA, __version__
 from contrica.compare import compare_methods
-from contrica.errors import DataError, FoundFileError, ParameterError
+from contrica.errors import DataError, FoundFileError, ParameterError, collected
 from contrica.inference import explain, stability
 from contrica.report import _material as material
 from contrica.report import build
@@ -206,6 +206,18 @@ def test_what_was_found_and_what_to_be_careful_about_are_said(fitted):
     assert "stability=100" in text
 
 
+def test_what_the_fit_has_dealt_with_is_no_finding():
+    X, Y, _ = pair(1)
+    X, Y = X * 10.0 ** np.arange(6), Y * 10.0 ** np.arange(6)
+    told = {}
+    for scale in ("none", "pooled"):
+        model = ContrastiveICA(1, solver="subspace", scale=scale, random_state=0)
+        with collected():
+            told[scale] = Page(build(model.fit(X, background=Y), X, background=Y)).text
+    assert 'set scale="pooled"' in told["none"]
+    assert 'set scale="pooled"' not in told["pooled"]
+
+
 def test_stability_is_shown_as_it_was_computed(fitted):
     model, X, Y, _ = fitted
     found = stability(model, X, background=Y, n_resamples=8, random_state=0)
@@ -337,6 +349,8 @@ def test_columns_are_kinds_or_numbers_or_left_out():
     np.testing.assert_array_equal(numbers.values, [*range(9), np.nan])
     assert Column.of("d", np.array([f"n{i}" for i in range(50)], dtype=object)) is None
     assert Column.of("e", np.array([None, ""], dtype=object)) is None
+    assert Column.of("id", np.arange(50).astype(object)) is None
+    assert Column.of("age", np.arange(50).repeat(2).astype(object)).levels == ()
 
 
 def test_a_column_of_names_has_no_colour():

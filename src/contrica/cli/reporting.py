@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import typer
@@ -45,6 +45,7 @@ ASKED = ("data", "foreground", "background", "groupby", "groups", "labels", "dro
 class ReportOptions:
     """What a report has beside what every one has."""
 
+    panel: ClassVar[str] = "Report"
     title: Annotated[
         str | None, typer.Option(help="Title of the report.", show_default="the data's names")
     ] = None

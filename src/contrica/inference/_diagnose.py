@@ -197,7 +197,7 @@ def _dominating(found: SourceScores, groups: Groups | None) -> Iterator[Finding]
             yield Finding(
                 "rows-dominate",
                 "careful",
-                f"{few.size} of {n} rows have half of the fourth power of score {i + 1}: rows "
+                f"half of the fourth power of score {i + 1} is in {few.size} of {n} rows: number "
                 f"{joined(found.rows[few].tolist())}",
                 'Look at them; fit without them, or with cumulant="robust", and compare.',
             )

@@ -187,6 +187,8 @@ class Column:
             return None
         numbers = None if named else _numbers(texts)
         if numbers is not None and kinds.size > FEW_VALUES:
+            if kinds.size == texts.size > MAX_KINDS and (numbers == np.rint(numbers)).all():
+                return None  # rows are numbered
             filled = np.full(values.size, np.nan)
             filled[known] = numbers
             return cls(name, (), filled)

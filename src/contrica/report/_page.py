@@ -159,8 +159,7 @@ def _findings(material: Material) -> Iterator[Html]:
     if isinstance(before, str):
         yield _note(before)
     else:
-        known = [_without_known_advice(each, material.model) for each in before.findings]
-        yield from _listed(known, before.about)
+        yield from _listed(list(_still_open(before.findings, material.model)), before.about)
     yield element("h3", "After the fit, of the patterns")
     if isinstance(after, str):
         yield _note(after)
@@ -200,10 +199,13 @@ def _listed(findings: Sequence[Finding], about: str) -> Iterator[Html]:
     yield element("ul", items, class_="findings")
 
 
-def _without_known_advice(finding: Finding, model: Any) -> Finding:
-    """What the fit has done already needs no advice."""
-    filled = finding.code == "missing-values" and model.missing != "error"
-    return replace(finding, advice="") if filled else finding
+def _still_open(findings: Iterable[Finding], model: Any) -> Iterator[Finding]:
+    """What the fit has dealt with is no finding any more, or one without advice."""
+    for each in findings:
+        if each.code == "unequal-units" and model.scale != "none":
+            continue
+        filled = each.code == "missing-values" and model.missing != "error"
+        yield replace(each, advice="") if filled else each
 
 
 def _words(text: str) -> list[Any]:
