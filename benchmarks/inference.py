@@ -1,14 +1,18 @@
 """Do p-values hold their level, intervals cover, and stability tell true patterns from spurious ones?
 
 ``python benchmarks/inference.py [--only level power groups intervals index t-values speed] [--draws N]
-[--resamples N] [--jobs N]``. Level: both datasets are drawn alike. Power: one planted pattern. Intervals:
-loadings and ratios of a joint fit, p = 8 and n = 10⁴, against the truth. Index: ranks asked for are three
-too many. Speed: 199 permutations of Kang beside single fits; data from CONTRICA_DATA.
+[--resamples N] [--jobs N] [--log FILE]``. Level: both datasets are drawn alike. Power: one planted
+pattern. Intervals: loadings and ratios of a joint fit, p = 8 and n = 10⁴, against the truth. Index: ranks
+asked for are three too many. Speed: 199 permutations of Kang beside single fits. Data are from
+CONTRICA_DATA. What ``--log FILE`` has of earlier draws is not drawn again, so that a long run may be
+stopped and started anew. `rival_tests.py` has other methods' tests on the same draws.
 """
 
 import argparse
+import json
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -196,10 +200,26 @@ STUDIES = {
 
 
 def run(call, arguments, *options):
-    """A call for every draw, the draw's number last."""
-    return Parallel(arguments.jobs)(
-        delayed(call)(*options, seed) for seed in range(arguments.draws)
-    )
+    """A call for every draw, the draw's number last; what the log has is taken from there."""
+    name = [getattr(call, "__name__", "call"), *options]
+    known = logged(arguments.log, name)
+    missing = [seed for seed in range(arguments.draws) if seed not in known]
+    calls = (delayed(call)(*options, seed) for seed in missing)
+    results = Parallel(arguments.jobs, return_as="generator")(calls)
+    for seed, found in zip(missing, results, strict=True):
+        known[seed] = found
+        if arguments.log:
+            line = {"call": name, "draw": seed, "found": np.asarray(found).tolist()}
+            with arguments.log.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+    return [known[seed] for seed in range(arguments.draws)]
+
+
+def logged(log, name):
+    """Results of earlier draws, by number."""
+    lines = log.read_text().splitlines() if log and log.exists() else []
+    found = (line for line in map(json.loads, lines) if line["call"] == name)
+    return {line["draw"]: np.array(line["found"]) for line in found}
 
 
 def main():
@@ -208,6 +228,7 @@ def main():
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--resamples", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--log", type=Path, help="file of draws that have been made")
     arguments = parser.parse_args()
     for name in arguments.only or STUDIES:
         STUDIES[name](arguments)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dsygvx
@@ -101,6 +103,7 @@ def count_directions(
     n_permutations: int = N_PERMUTATIONS,
     level: float = LEVEL,
     rescaling: Rescaling | None = None,
+    each: Callable[..., Iterable[Any]] = map,
 ) -> ContrastScree:
     """How many contrast directions stand out when rows or groups are assigned to the datasets anew.
 
@@ -124,6 +127,8 @@ def count_directions(
     level : float
     rescaling : Rescaling, optional
         Where variables were divided by standard deviations: every assignment divides anew.
+    each : callable
+        As ``map``: may share the assignments among processes, and tell how far they are.
 
     Returns
     -------
@@ -138,15 +143,12 @@ def count_directions(
     if observed.back.trace() <= rounding_of(observed.fore):
         count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
         return ContrastScree(ratios, count, count, count, unit=design.unit)
-    floors = np.array([max(part.floor, rounding_of(part.back)) for part in splits])
-    null = np.array(
-        [largest_ratio(*part[:2], floor) for part, floor in zip(splits, floors, strict=True)]
-    )
+    floors, null = np.array(list(each(_floor_and_ratio, splits))).T
     p_values = [_share(null >= ratios[0] * (1 - 1e-9))]
     while p_values[-1] <= level and len(p_values) < ratios.size:
         # orthonormal axes of what the directions before leave
         inside = np.linalg.qr(axes[:, len(p_values) :])[0]
-        p_values.append(max(_share(_exceeding(splits, inside, null * floors)), p_values[-1]))
+        p_values.append(max(_share(_exceeding(splits, inside, null * floors, each)), p_values[-1]))
     found = np.array(p_values)
     chosen, clear, possible = (
         int(np.sum(found <= limit)) for limit in (level, level / NEAR_LEVEL, level * NEAR_LEVEL)
@@ -169,23 +171,36 @@ def _share(exceeding: np.ndarray) -> float:
     return float((1 + np.sum(exceeding[1:])) / exceeding.size)
 
 
-def _exceeding(splits: Splits, inside: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+def _floor_and_ratio(part: Split) -> tuple[float, float]:
+    """ρ of an assignment, and its largest ratio."""
+    floor = max(part.floor, rounding_of(part.back))
+    return floor, largest_ratio(part.fore, part.back, floor)
+
+
+def _exceeding(
+    splits: Splits, inside: np.ndarray, bounds: np.ndarray, each: Callable[..., Iterable[Any]]
+) -> np.ndarray:
     """Which assignments have a largest ratio along some axes that is at least the observed one's.
 
     A ratio along some axes, where ρ is smaller, is at most that of all directions times how many times
     smaller it is: ``bounds`` are the products of ratio and ρ of all directions.
     """
-    observed, projector = next(iter(splits)).inside(inside), inside @ inside.T
+    observed = next(iter(splits)).inside(inside)
     # rounding must not decide between equals
-    bound = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
-    found = np.zeros(len(splits), dtype=bool)
-    for i, (part, product) in enumerate(zip(splits, bounds, strict=True)):
-        floor = part.floor_within(projector)
-        if product < 0.999 * bound * floor or _is_below(part, bound, floor):
-            continue
-        along = part.inside(inside)
-        found[i] = largest_ratio(along.fore, along.back, along.floor) >= bound
-    return found
+    least = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
+    exceeds = partial(_exceeds, inside, inside @ inside.T, least)
+    return np.array(list(each(exceeds, splits, bounds)))
+
+
+def _exceeds(
+    inside: np.ndarray, projector: np.ndarray, least: float, part: Split, bound: float
+) -> bool:
+    """Whether an assignment has a ratio along some axes that is large enough, and at most its bound."""
+    floor = part.floor_within(projector)
+    if bound < 0.999 * least * floor or _is_below(part, least, floor):
+        return False
+    along = part.inside(inside)
+    return largest_ratio(along.fore, along.back, along.floor) >= least
 
 
 def _is_below(part: Split, bound: float, floor: float) -> bool:
