@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,14 @@ from contrica.solvers.problem import Problem, Separation
 from contrica.solvers.subspace_solver import check_dimension
 from contrica.validation import check_choice
 
-__all__ = ["ContrastiveICA"]
+__all__ = ["ContrastiveICA", "PreferredStart"]
+
+
+class PreferredStart(NamedTuple):
+    """Where the rotation of a refit starts: filters of a fit as rows, and so many random rotations."""
+
+    filters: np.ndarray
+    n_starts: int
 
 
 class ContrastiveICA(BaseContrastive):
@@ -329,6 +336,11 @@ class ContrastiveICA(BaseContrastive):
 
     def _separate(self, problem: Problem, rng: np.random.Generator) -> Separation:
         request = self._request
+        preferred: PreferredStart | None = vars(self).get("_preferred_start")
+        if preferred is not None:
+            start = preferred.filters.T
+            start = start if self.basis_ is None else self.basis_.T @ start
+            request = request._replace(start=start, n_starts=preferred.n_starts)
         if problem.backs:
             choice = solve(problem, request, self.solver, rng=rng)
         else:
