@@ -58,6 +58,7 @@ from contrica.rows.units import (
     scales_of,
     warn_of_units,
 )
+from contrica.solvers.filters import choose_shrinkage, shrunk
 from contrica.solvers.group_shares import rank_by_groups
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.ratio import contrast_ratio, filters_of, source_ratio
@@ -448,7 +449,8 @@ class BaseContrastive(ScoringContrastive):
                 delattr(self, name)
         keep = found.order()[: self._n_kept(found)]
         vectors = found.foreground.vectors[:, keep]
-        filters = filters_of(vectors, problem.fore.covariance)
+        self.filter_shrinkage_ = _filter_shrinkage(problem, found, vectors)
+        filters = filters_of(vectors, shrunk(problem.fore.covariance, self.filter_shrinkage_))
         self.components_ = self._lift_patterns(vectors)
         self.filters_ = self._lift(filters)
         # a filter has a positive product with its pattern, whatever the pattern's sign
@@ -539,6 +541,15 @@ class BaseContrastive(ScoringContrastive):
     def _lift_patterns(self, vectors: np.ndarray) -> np.ndarray:
         """As `_lift`, the largest entry over the variables positive."""
         return fix_signs(self._lift(vectors).T).T
+
+
+def _filter_shrinkage(problem: Problem, found: Separation, vectors: np.ndarray) -> float:
+    """By which share of the covariances filters do without, where rows are few."""
+    rows = problem.rows[0] if problem.backs else None
+    # a sample is of many rows; and sources are ranked as the filters of the subspace have them
+    if rows is None or len(rows) < problem.fore.n_samples or found.ranked_by == "source_ratio":
+        return 0.0
+    return choose_shrinkage(rows, vectors, problem.groups[0] if problem.groups else None)
 
 
 def _hint_at_groups(datasets: Sequence[Dataset], rows: Sequence[np.ndarray]) -> None:

@@ -49,6 +49,9 @@ def summary_lines(model: Any) -> Iterator[str]:
     if model.solver_ == "subspace" and sampled is not None and sampled < model.n_samples_:
         total = model.n_samples_
         yield f"rows: dimension and rotation from a sample of {sampled} of {total}"
+    shrinkage = getattr(model, "filter_shrinkage_", 0.0)  # which earlier versions did not have
+    if shrinkage > 0:
+        yield f"filters: without {shrinkage:.1%} of the covariances, as held-out rows have it"
     yield from model.gap_lines()
     if model.rank_choice_ is not None:
         yield f"rank selection: {model.rank_choice_.description}"
