@@ -496,6 +496,7 @@ def test_fourth_cumulants_alone_are_fitted_where_a_pattern_has_no_third():
         ([9.0, 8.0, 0.5], [5.0, 6.0, 7.0], True),
         ([9.0, 8.0, 0.5], [5.0, 6.0, 0.7], False),  # the last is noise in both
         ([9.0, 8.0, 0.0], [5.0, 6.0, 7.0], True),
+        ([9.0, 8.0, 4.0], [5.0, 6.0, 7.0], False),  # few rows: not among so many, but by itself
     ],
 )
 def test_a_pattern_is_symmetric_by_a_fourth_cumulant_without_a_third(third, fourth, told):

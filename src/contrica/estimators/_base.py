@@ -472,15 +472,19 @@ class BaseContrastive(ScoringContrastive):
         self.n_iter_ = max(found.n_iter, 1)
         self.scree_ = found.scree
         self.projection_ = self.projection or self._default_projection(found)
-        self._store_groups(found, keep)
+        self._store_groups(problem, found, keep)
 
-    def _store_groups(self, found: Separation, keep: np.ndarray) -> None:
+    def _store_groups(self, problem: Problem, found: Separation, keep: np.ndarray) -> None:
         self.groups_, self.group_share_, self.robust_ratio_ = None, None, None
+        self.paired_groups_: np.ndarray | None = None
         if found.shares is None or found.robust_ratio is None:
             return
         shares = found.shares.take(keep)
         self.groups_ = np.array(shares.names, dtype=object)
         self.group_share_, self.robust_ratio_ = shares.shares, found.robust_ratio[keep]
+        design = problem.design
+        paired = [design.groups.names[i] for i, _ in design.pairs]
+        self.paired_groups_ = np.array(paired, dtype=object)
         for i in np.flatnonzero(shares.of_few):
             first = self.groups_[int(np.argmax(shares.shares[i]))]
             warn(

@@ -154,6 +154,8 @@ class ContrastiveICA(BaseContrastive):
         much to each.
     groups_ : ndarray of str, shape (n_groups,), or None
         Names of the foreground's groups; ``None`` where rows are independent.
+    paired_groups_ : ndarray of str, or None
+        Groups of both datasets, by their names, whose halves change places where groups are permuted.
     group_share_ : ndarray of shape (n_components, n_groups) or None
         How much of each source every group carries: the mean square of the group's scores, less the
         variance in the background, over the sum of those of all groups.

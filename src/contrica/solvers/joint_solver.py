@@ -265,7 +265,7 @@ def _weight_t_values(task: JointTask, found: Contrast) -> np.ndarray | None:
 
 
 def _symmetry(task: JointTask, weights: np.ndarray | None) -> float:
-    """Above 1 where some pattern has a significant fourth cumulant, and no third one.
+    """Above 1 where some pattern has a significant fourth cumulant, and no third one even by itself.
 
     Third cumulants weigh most in a fit to skewed sources, and hold nothing of such a pattern: it would
     be spent on their noise.
@@ -273,6 +273,8 @@ def _symmetry(task: JointTask, weights: np.ndarray | None) -> float:
     orders = task.whitened.terms.orders
     if weights is None or 3 not in orders:
         return 0.0
-    critical = _critical(task, weights.shape[1])
+    n_groups = min(part.n_groups for part in task.groups)
+    by_itself = critical_t_value(int(np.sum(orders == 3)), n_groups, LEVEL)
     third, fourth = (np.abs(weights[orders == order]).max(axis=0) for order in (3, 4))
-    return float(np.max(np.minimum(fourth, critical**2 / np.maximum(third, 1e-9)) / critical))
+    shown = fourth / _critical(task, weights.shape[1])
+    return float(np.max(np.minimum(shown, by_itself / np.maximum(third, 1e-9))))
