@@ -58,6 +58,7 @@ from contrica.rows.units import (
     scales_of,
     warn_of_units,
 )
+from contrica.solvers.filters import choose_shrinkage, shrunk
 from contrica.solvers.group_shares import rank_by_groups
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.ratio import contrast_ratio, filters_of, source_ratio
@@ -448,7 +449,8 @@ class BaseContrastive(ScoringContrastive):
                 delattr(self, name)
         keep = found.order()[: self._n_kept(found)]
         vectors = found.foreground.vectors[:, keep]
-        filters = filters_of(vectors, problem.fore.covariance)
+        self.filter_shrinkage_ = _filter_shrinkage(problem, found, vectors)
+        filters = filters_of(vectors, shrunk(problem.fore.covariance, self.filter_shrinkage_))
         self.components_ = self._lift_patterns(vectors)
         self.filters_ = self._lift(filters)
         # a filter has a positive product with its pattern, whatever the pattern's sign
@@ -470,15 +472,19 @@ class BaseContrastive(ScoringContrastive):
         self.n_iter_ = max(found.n_iter, 1)
         self.scree_ = found.scree
         self.projection_ = self.projection or self._default_projection(found)
-        self._store_groups(found, keep)
+        self._store_groups(problem, found, keep)
 
-    def _store_groups(self, found: Separation, keep: np.ndarray) -> None:
+    def _store_groups(self, problem: Problem, found: Separation, keep: np.ndarray) -> None:
         self.groups_, self.group_share_, self.robust_ratio_ = None, None, None
+        self.paired_groups_: np.ndarray | None = None
         if found.shares is None or found.robust_ratio is None:
             return
         shares = found.shares.take(keep)
         self.groups_ = np.array(shares.names, dtype=object)
         self.group_share_, self.robust_ratio_ = shares.shares, found.robust_ratio[keep]
+        design = problem.design
+        paired = [design.groups.names[i] for i, _ in design.pairs]
+        self.paired_groups_ = np.array(paired, dtype=object)
         for i in np.flatnonzero(shares.of_few):
             first = self.groups_[int(np.argmax(shares.shares[i]))]
             warn(
@@ -539,6 +545,15 @@ class BaseContrastive(ScoringContrastive):
     def _lift_patterns(self, vectors: np.ndarray) -> np.ndarray:
         """As `_lift`, the largest entry over the variables positive."""
         return fix_signs(self._lift(vectors).T).T
+
+
+def _filter_shrinkage(problem: Problem, found: Separation, vectors: np.ndarray) -> float:
+    """By which share of the covariances filters do without, where rows are few."""
+    rows = problem.rows[0] if problem.backs else None
+    # a sample is of many rows; and sources are ranked as the filters of the subspace have them
+    if rows is None or len(rows) < problem.fore.n_samples or found.ranked_by == "source_ratio":
+        return 0.0
+    return choose_shrinkage(rows, vectors, problem.groups[0] if problem.groups else None)
 
 
 def _hint_at_groups(datasets: Sequence[Dataset], rows: Sequence[np.ndarray]) -> None:

@@ -131,7 +131,11 @@ class ContrastiveICA(BaseContrastive):
         positive, by decreasing ratio; of "joint" those that are not significant come last.
     filters_ : ndarray of shape (n_components, n_features)
         ``Σ_x⁺b / (bᵀΣ_x⁺b)``: the direction whose product with x recovers the source; exact when the
-        columns of [A B] are independent, the best linear estimate otherwise.
+        columns of [A B] are independent, the best linear estimate otherwise. With "joint" and "paper" and
+        few rows Σ_x may be shrunk (``filter_shrinkage_``).
+    filter_shrinkage_ : float
+        Share of the covariances between variables, or principal axes, that filters do without, chosen
+        by held-out rows or groups: 0 where rows are many, and with "subspace".
     contrast_ratio_ : ndarray of shape (n_components,)
         k(b): variance along the pattern in the foreground over that in the background. NaN without one.
     source_ratio_ : ndarray of shape (n_components,)
@@ -157,6 +161,8 @@ class ContrastiveICA(BaseContrastive):
         much to each.
     groups_ : ndarray of str, shape (n_groups,), or None
         Names of the foreground's groups; ``None`` where rows are independent.
+    paired_groups_ : ndarray of str, or None
+        Groups of both datasets, by their names, whose halves change places where groups are permuted.
     group_share_ : ndarray of shape (n_components, n_groups) or None
         How much of each source every group carries: the mean square of the group's scores, less the
         variance in the background, over the sum of those of all groups.
