@@ -619,6 +619,17 @@ def test_rows_and_groups_that_make_a_pattern_are_named():
     assert "group a" in words
 
 
+def test_a_group_of_many_rows_is_not_said_to_make_a_pattern(pair, model):
+    """Seven tenths of the rows have seven tenths of the variance of any score."""
+    X, Y = pair
+    groups = np.where(
+        np.arange(len(X)) % 10 < 7, "large", np.where(np.arange(len(X)) % 2, "b", "c")
+    )
+    assert "group-dominates" not in diagnose(model, X, background=Y, groups=groups).codes
+    shares = explain(model, 0, X, background=Y, groups=groups).group_share
+    assert_allclose(list(shares.values()), 1 / 3, atol=0.1)
+
+
 def test_covariates_are_tested_between_groups_and_never_between_rows():
     """A covariate of groups, constant within each: rows would make chance significant."""
     X, groups = in_groups(16, 0, 0)

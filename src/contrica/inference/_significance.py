@@ -120,8 +120,10 @@ def significance(
     random_state : int, Generator, RandomState or None, default=None
         Draws the permutations. ``None``: those of a fit.
     n_jobs : int or None, default=None
-        Processes, as of joblib. The permutations are the same ones, and so are the p-values. Several
-        processes pay where variables are many: each permutation then takes long.
+        Processes, as of joblib, that share the permutations, which are the same ones, with the same
+        p-values. They pay where each permutation takes long: of groups, of batches of rows or of divided
+        rows over a hundred dimensions or more. Few rows over very many dimensions are multiplied with for
+        all permutations at a time, by the threads of BLAS in one process.
     verbose : bool, default=False
         Whether to show a progress bar, in a terminal or a notebook; needs tqdm.
 

@@ -243,8 +243,8 @@ class CovarianceNull:
         inside = np.linalg.qr(axes[:, skip:])[0]
         observed = self.observed.inside(inside)
         # rounding must not decide between equals
-        least = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
-        exceeds = partial(_exceeds, inside, inside @ inside.T, least)
+        reached = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
+        exceeds = partial(_exceeds, inside, inside @ inside.T, reached)
         return np.array(list(self._each(exceeds, self._splits, self._products)))
 
 
@@ -255,14 +255,14 @@ def _floor_and_ratio(part: Split) -> tuple[float, float]:
 
 
 def _exceeds(
-    inside: np.ndarray, projector: np.ndarray, least: float, part: Split, bound: float
+    inside: np.ndarray, projector: np.ndarray, reached: float, part: Split, bound: float
 ) -> bool:
-    """Whether an assignment has a ratio along some axes that is large enough, and at most its bound."""
+    """Whether an assignment reaches a ratio along some axes; its own times ρ is at most ``bound``."""
     floor = part.floor_within(projector)
-    if bound < 0.999 * least * floor or _is_below(part, least, floor):
+    if bound < 0.999 * reached * floor or _is_below(part, reached, floor):
         return False
     along = part.inside(inside)
-    return largest_ratio(along.fore, along.back, along.floor) >= least
+    return largest_ratio(along.fore, along.back, along.floor) >= reached
 
 
 def _is_below(part: Split, bound: float, floor: float) -> bool:
