@@ -1,0 +1,7 @@
+"""The explorer: foreground against background in a browser, with the knobs of the fit beside them."""
+
+from contrica.explorer._data import ExplorerData
+from contrica.explorer._explorer import Explorer
+from contrica.explorer._state import History, ViewState
+
+__all__ = ["Explorer", "ExplorerData", "History", "ViewState"]
