@@ -194,7 +194,7 @@ class ViewState:
 
     # --- changed ---
 
-    def edit(self, index: int, **said: str) -> ViewState:
+    def edit(self, index: int, **said: Any) -> ViewState:
         """Say something of a pattern of this fit: its ``name``, ``note`` or ``verdict``.
 
         Parameters

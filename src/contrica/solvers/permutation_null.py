@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dsygvx
 
+from contrica.progress import counted
 from contrica.solvers.contrast_directions import contrast_axes, rounding_of
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.rescaling import Rescaling
@@ -139,9 +140,8 @@ def count_directions(
         count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
         return ContrastScree(ratios, count, count, count, unit=design.unit)
     floors = np.array([max(part.floor, rounding_of(part.back)) for part in splits])
-    null = np.array(
-        [largest_ratio(*part[:2], floor) for part, floor in zip(splits, floors, strict=True)]
-    )
+    pairs = counted(zip(splits, floors, strict=True), len(floors), "permutations")
+    null = np.array([largest_ratio(*part[:2], floor) for part, floor in pairs])
     p_values = [_share(null >= ratios[0] * (1 - 1e-9))]
     while p_values[-1] <= level and len(p_values) < ratios.size:
         # orthonormal axes of what the directions before leave
