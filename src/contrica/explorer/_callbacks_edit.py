@@ -1,0 +1,205 @@
+"""Edits: made one at a time; what they change says which views are drawn anew. Exports too."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import dash
+from dash import ClientsideFunction, Input, Output, State, dcc, html, no_update
+
+from contrica.errors import ContricaError
+from contrica.explorer._desk import Desk, desk_of
+from contrica.explorer._pieces import button
+from contrica.explorer._session import Sessions
+from contrica.explorer._state import MAX_ADDRESS
+
+__all__ = ["keys_of", "notice", "register_edit", "told"]
+
+_log = logging.getLogger("contrica.explorer")
+
+# Views, and fields of the page that have the value of the state's.
+KEYS = ("scatter", "fit", "cards", "why", "rows", "controls", "jobs")
+FIELDS = ("colour", "card", "solver", "scale", "projection")
+
+
+def notice(error: BaseException) -> Any:
+    """What went wrong, and what to do, in words.
+
+    Parameters
+    ----------
+    error : BaseException
+
+    Returns
+    -------
+    Component
+    """
+    if isinstance(error, ContricaError):
+        words, serious = str(error), False
+    else:
+        _log.error("the page could not do what was asked", exc_info=error)
+        kind = type(error).__name__
+        words, serious = (
+            f"Something went wrong here ({kind}). The page is as it was before; the terminal says more.",
+            True,
+        )
+    return html.Div(
+        [
+            html.Div([html.B("That did not work. "), words]),
+            button("✕", "quiet small", label="Dismiss", data_act="dismiss"),
+        ],
+        className="notice serious" if serious else "notice",
+        key=words,
+    )
+
+
+def told(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A callback whose errors are said on the page, which stays as it was.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    callable
+    """
+
+    @wraps(function)
+    def answered(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except Exception as error:
+            dash.set_props("notices", {"children": [notice(error)]})
+            raise dash.exceptions.PreventUpdate from error
+
+    return answered
+
+
+def keys_of(desk: Desk) -> dict[str, str]:
+    """What each view depends on, as text: one that is the same need not be drawn again.
+
+    Parameters
+    ----------
+    desk : Desk
+
+    Returns
+    -------
+    dict of str to str
+    """
+    state = desk.state
+    fit, said = (
+        state.fit_text,
+        json.dumps([(e.fit, e.index, e.name, e.verdict) for e in state.edits]),
+    )
+    names = json.dumps([(e.fit, e.index, e.name) for e in state.edits])
+    notes = json.dumps([(e.fit, e.index, e.note) for e in state.edits])
+    view = json.dumps([state.x, state.y, state.colour, state.background, state.drawn])
+    done = str(desk.n_done)
+    lasso = str(desk.n_lassos) if desk.lasso is not None else ""
+    return {
+        "scatter": "\n".join([fit, view, names]),
+        "fit": "\n".join([fit, names]),
+        "cards": "\n".join([fit, said, notes, str(state.order), str(state.card), done]),
+        "why": "\n".join([fit, names, str(state.card)]),
+        "rows": "\n".join([fit, str(state.x), str(state.y), lasso]),
+        "controls": "\n".join([state.encode()]),
+        "jobs": json.dumps([desk.jobs, desk.n_done, fit]),
+    }
+
+
+def register_edit(app: dash.Dash, sessions: Sessions) -> None:
+    """The callbacks of edits, the address, undo and exports.
+
+    Parameters
+    ----------
+    app : Dash
+    sessions : Sessions
+    """
+
+    @app.callback(
+        Output("state", "data"),
+        Output("notices", "children"),
+        Output("saved", "children"),
+        *(Output(f"key-{name}", "data") for name in KEYS),
+        Input("edit", "data"),
+        *(State(f"key-{name}", "data") for name in KEYS),
+        prevent_initial_call=True,
+    )
+    def make(edit: Any, *known: Any) -> Any:
+        if not isinstance(edit, dict):
+            raise dash.exceptions.PreventUpdate
+        desk = desk_of(sessions.current())
+        notices: list[Any] = []
+        with desk.lock:
+            try:
+                desk.make(edit)
+            except Exception as error:
+                notices = [notice(error)]
+            answer = _answer(desk, edit)
+            keys = keys_of(desk)
+        if edit.get("do") == "open" or (notices and edit.get("do") == "set"):
+            known = (None, *known[1:-2], None, None)  # fields go back to what is so
+        fresh = [
+            no_update if keys[name] == old else keys[name]
+            for name, old in zip(KEYS, known, strict=True)
+        ]
+        return answer, notices, desk.session.saved_words, *fresh
+
+    @app.callback(
+        Output("download", "data"),
+        Output("notices", "children", allow_duplicate=True),
+        Input("export", "data"),
+        prevent_initial_call=True,
+    )
+    def export(asked: Any) -> Any:
+        kind = asked.get("kind") if isinstance(asked, dict) else None
+        session = sessions.current()
+        try:
+            name, content = session.explorer.export(str(kind), session.history.now)
+        except Exception as error:
+            return no_update, [notice(error)]
+        return dcc.send_bytes(content, name), []
+
+    for name, output, inputs in (
+        ("start", "sink", [Input("ready", "data")]),
+        ("answered", "sink", [Input("state", "data")]),
+        ("changed", "sink", _fields()),
+    ):
+        app.clientside_callback(
+            ClientsideFunction("contrica", name),
+            Output(output, "data", allow_duplicate=True),
+            *inputs,
+            prevent_initial_call="initial_duplicate" if name == "start" else True,
+        )
+
+
+def _fields() -> list[Input]:
+    names = ("axis-x", "axis-y", "colour", "solver", "scale", "projection")
+    return [Input(name, "value") for name in (*names, "knob-l", "knob-r", "knob-pcs")]
+
+
+def _answer(desk: Desk, edit: dict[str, Any]) -> dict[str, Any]:
+    """What the page's script is told: which edit this answers, the address, and the fields."""
+    state, explorer = desk.state, desk.session.explorer
+    view, history = explorer.fit(state), desk.session.history
+    address = state.encode()
+    return {
+        "id": edit.get("id"),
+        "tab": edit.get("tab"),
+        "address": address if len(address) <= MAX_ADDRESS else "",
+        "undo": bool(history.past),
+        "redo": bool(history.future),
+        "order": state.order_of(view.n_kept),
+        "values": {
+            **{name: getattr(state, name) for name in FIELDS},
+            "x": min(state.x, view.n_kept - 1),
+            "y": min(state.y, view.n_kept - 1),
+            "n_foreground": view.n_foreground,
+            "n_background": view.n_background,
+            "dimension": view.dimension,
+        },
+    }
