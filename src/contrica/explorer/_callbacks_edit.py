@@ -13,9 +13,10 @@ from dash import ClientsideFunction, Input, Output, State, dcc, html, no_update
 
 from contrica.errors import ContricaError
 from contrica.explorer._desk import Desk, desk_of
-from contrica.explorer._pieces import button
-from contrica.explorer._session import Sessions
+from contrica.explorer._pieces import button, names_of
+from contrica.explorer._session import Session, Sessions
 from contrica.explorer._state import MAX_ADDRESS
+from contrica.explorer._still import FORMATS, still
 
 __all__ = ["keys_of", "notice", "register_edit", "told"]
 
@@ -159,7 +160,7 @@ def register_edit(app: dash.Dash, sessions: Sessions) -> None:
         kind = asked.get("kind") if isinstance(asked, dict) else None
         session = sessions.current()
         try:
-            name, content = session.explorer.export(str(kind), session.history.now)
+            name, content = _file(session, str(kind))
         except Exception as error:
             return no_update, [notice(error)]
         return dcc.send_bytes(content, name), []
@@ -175,6 +176,13 @@ def register_edit(app: dash.Dash, sessions: Sessions) -> None:
             *inputs,
             prevent_initial_call="initial_duplicate" if name == "start" else True,
         )
+
+
+def _file(session: Session, kind: str) -> tuple[str, bytes]:
+    state, explorer = session.history.now, session.explorer
+    if kind in FORMATS:
+        return still(explorer, state, kind, names_of(explorer, state))
+    return explorer.export(kind, state)
 
 
 def _fields() -> list[Input]:

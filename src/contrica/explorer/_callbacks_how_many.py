@@ -9,10 +9,9 @@ import numpy as np
 from dash import ClientsideFunction, Input, Output, dcc, html
 
 from contrica.explorer._callbacks_edit import told
-from contrica.explorer._callbacks_scatter import names_of
 from contrica.explorer._desk import Desk, desk_of
 from contrica.explorer._figures import how_many, matches
-from contrica.explorer._pieces import button
+from contrica.explorer._pieces import button, names_of
 from contrica.explorer._session import Sessions
 from contrica.explorer._views import FitView, HowMany
 
@@ -86,18 +85,21 @@ def _auto(name: str, on: bool) -> Any:
 
 def _verdict(view: FitView, data: Any) -> list[Any]:
     """What was found, in one line to read first, and on what."""
-    count = view.n_kept
-    what = "1 pattern" if count == 1 else f"{count} patterns"
-    lead: list[Any] = [
-        html.B(what),
-        f" in {data.n_fore:,} rows, set against {data.n_back:,} of background",
-    ]
-    rank = [f"largest ratio {view.ratio_symbol} {view.ratios[0]:.3g}"] if count else []
+    count = min(view.n_kept, view.n_foreground)
+    what = {0: "No pattern", 1: "1 pattern"}.get(count, f"{count} patterns")
+    rows = f" in {data.n_fore:,} rows, set against {data.n_back:,} of background"
+    lead: list[Any] = [html.B(what), f" {'stands' if count < 2 else 'stand'} out{rows}"]
+    more = []
+    if view.n_kept > count:
+        left = view.n_kept - count
+        more.append("the strongest is shown" if count + left == 1 else f"{left} more are shown")
+    if view.n_kept:
+        more.append(f"largest ratio {view.ratio_symbol} {view.ratios[0]:.3g}")
     known = view.p_values[np.isfinite(view.p_values)]
     if known.size:
-        rank.append(f"p = {known[0]:.2g} for the first")
-    rank.append(f"{len(data.names):,} variables")
-    return [html.P(lead), html.P(" · ".join(rank), className="soft")]
+        more.append(f"p = {known[0]:.2g} for the first")
+    more.append(f"{len(data.names):,} variables")
+    return [html.P(lead), html.P(" · ".join(more), className="soft")]
 
 
 def _fitted(desk: Desk, view: FitView, found: HowMany) -> list[Any]:

@@ -13,33 +13,17 @@ from contrica.explorer._desk import Desk, desk_of
 from contrica.explorer._dots import kinds, packed, ramp
 from contrica.explorer._explorer import Explorer
 from contrica.explorer._figures import scatter
-from contrica.explorer._pieces import button, called
+from contrica.explorer._pieces import button, called, names_of
 from contrica.explorer._session import Sessions
 from contrica.explorer._state import ViewState
 from contrica.explorer._views import Colours
 
-__all__ = ["colour_options", "names_of", "register_scatter"]
+__all__ = ["colour_options", "register_scatter"]
 
 # Points that are drawn of all datasets together, and names that a list offers at once.
 MAX_POINTS, MAX_OFFERED = 200_000, 40
-# Columns of metadata that are told of a row.
-MAX_TOLD = 6
-
-
-def names_of(explorer: Explorer, state: ViewState) -> list[str]:
-    """What the patterns of a fit are called.
-
-    Parameters
-    ----------
-    explorer : Explorer
-    state : ViewState
-
-    Returns
-    -------
-    list of str
-    """
-    edits, _ = explorer.edits(state)
-    return [called(i, each.name) for i, each in enumerate(edits)]
+# Columns of metadata that are told of a row, and points from which a slow machine draws fewer in motion.
+MAX_TOLD, MANY = 6, 20_000
 
 
 def colour_options(explorer: Explorer, state: ViewState, search: str = "") -> list[dict[str, str]]:
@@ -122,7 +106,7 @@ def register_scatter(app: dash.Dash, sessions: Sessions) -> None:
         shown = state.background
         turn = {"do": "set", "field": "background", "value": not shown}
         behind = button("Background", pressed=shown, says=turn)
-        return options, options, x, y, drawn, [behind]
+        return options, options, x, y, drawn if x != y else [], [behind]
 
     @app.callback(
         Output("colour", "options"),
@@ -184,8 +168,10 @@ def _drawn(desk: Desk) -> Any:
         histogram=x == y,
         background=state.background,
     )
+    many = len(points.fore_rows) + len(points.back_rows) > MANY
     words = [
         points.words,
+        "While the plot moves fewer may be drawn." if many and content["shown"] else "",
         colours.words,
         explorer.data.columns_left_out if state.colour == "dataset" else "",
     ]

@@ -8,10 +8,9 @@ import dash
 from dash import Input, Output, dcc, html
 
 from contrica.explorer._callbacks_edit import told
-from contrica.explorer._callbacks_scatter import names_of
 from contrica.explorer._desk import desk_of
 from contrica.explorer._figures import why
-from contrica.explorer._pieces import button, helped, image, signed, track
+from contrica.explorer._pieces import button, called, helped, image, names_of, signed, track
 from contrica.explorer._session import Sessions
 from contrica.explorer._views import Difference, Differences, Why
 
@@ -68,7 +67,7 @@ def _why(found: Why, name: str, shape: tuple[int, int] | None) -> list[Any]:
     figure = why(found, name)
     share = found.share_in_background
     parts: list[Any] = [
-        html.H2(name),
+        html.H2(name[:1].upper() + name[1:] if name == called(found.index, "") else name),
         html.Ul([html.Li(words) for words in found.words], className="plain-list note"),
         dcc.Graph(
             figure=figure,

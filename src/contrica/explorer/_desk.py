@@ -205,8 +205,8 @@ def _set(desk: Desk, edit: Mapping[str, Any]) -> None:
         raise _unknown("field", name)
     if name in NUMBERS and value is not None:
         value = _number(edit, "value")
-    if name == "n_background" and value == 0:
-        value = None  # what is shown where the solver needs none
+    if name in ("n_foreground", "n_background") and value == 0:
+        value = None  # what is shown where there is none
     if name in ("x", "y", "card"):
         value = _pattern(desk, edit, "value")
     desk.go(desk.session.explorer.change(desk.state, **{str(name): value}))

@@ -328,7 +328,7 @@ def how_many(found: HowMany) -> Figure:
 
 
 # Where the three rows of "How many?" are, as shares of the height.
-ROWS = ([0.68, 1.0], [0.33, 0.55], [0.0, 0.2])
+ROWS = ([0.69, 1.0], [0.345, 0.535], [0.0, 0.19])
 
 
 def _heading(title: str, row: int) -> Figure:

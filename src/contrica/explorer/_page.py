@@ -21,17 +21,13 @@ from contrica.explorer._texts import HELP
 __all__ = ["layout", "mount"]
 
 # Of plots: no buttons of plotly's, whose work the page's own do.
-BARE: Any = {
-    "displayModeBar": False,
-    "responsive": True,
-    "doubleClick": "reset",
-    "displaylogo": False,
-}
+BARE: Any = {"displayModeBar": False, "responsive": True, "displaylogo": False}
 EXPORTS = (
     ("png", "Figure as png", "The scores as they are coloured now"),
     ("svg", "Figure as svg", "The same, for a drawing program"),
     ("patterns", "Patterns as csv", "Loadings of all variables"),
     ("scores", "Scores as csv", "Of all rows"),
+    ("cards", "Cards as csv", "Names, verdicts, notes and all numbers"),
     None,
     ("report", "Report", "One HTML file to send on"),
     ("model", "Model", "To load again: contrica.models.load"),
@@ -274,9 +270,7 @@ def _how_many() -> list[Any]:
         ("r", "background r", "r"),
         ("pcs", "components", "pcs"),
     ):
-        number = dcc.Input(
-            id=f"knob-{name}", type="number", min=0 if name == "r" else 1, step=1, debounce=True
-        )
+        number = dcc.Input(id=f"knob-{name}", type="number", min=0, step=1, debounce=True)
         auto = html.Div(id=f"auto-{name}")
         knobs.append(
             html.Div(
@@ -319,7 +313,7 @@ def _how_many() -> list[Any]:
         dcc.Graph(
             id="how-many",
             config={**BARE, "edits": {"shapePosition": True}},
-            style={"height": "400px"},
+            style={"height": "440px"},
         ),
         html.Div(knobs, className="knobs"),
         html.Div(picks, className="bar"),

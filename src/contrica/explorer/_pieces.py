@@ -8,10 +8,22 @@ from typing import Any
 import numpy as np
 from dash import html
 
+from contrica.explorer._explorer import Explorer
+from contrica.explorer._state import ViewState
 from contrica.report._html import png_source
 from contrica.report._pictures import pattern_png
 
-__all__ = ["attributes", "button", "called", "helped", "image", "signed", "stale", "track"]
+__all__ = [
+    "attributes",
+    "button",
+    "called",
+    "helped",
+    "image",
+    "names_of",
+    "signed",
+    "stale",
+    "track",
+]
 
 
 def attributes(**named: Any) -> dict[str, Any]:
@@ -96,6 +108,22 @@ def helped(text: str, key: str) -> Any:
     return html.Button(text, type="button", className="help", **attributes(data_help=key))
 
 
+def names_of(explorer: Explorer, state: ViewState) -> list[str]:
+    """What the patterns of a fit are called.
+
+    Parameters
+    ----------
+    explorer : Explorer
+    state : ViewState
+
+    Returns
+    -------
+    list of str
+    """
+    edits, _ = explorer.edits(state)
+    return [called(i, each.name) for i, each in enumerate(edits)]
+
+
 def stale() -> Any:
     """The mark of what was computed of other patterns."""
     return html.Span(helped("stale", "stale"), className="stale")
@@ -146,4 +174,6 @@ def signed(value: float) -> str:
     """A number with its sign and few digits."""
     if not np.isfinite(value):
         return "–"
+    if abs(value) < 5e-4:
+        return "0"
     return f"{value:+.2f}" if abs(value) >= 0.1 else f"{value:+.2g}"

@@ -14,7 +14,7 @@
     next();
   }
   function next() {
-    root.toggleAttribute("data-busy", Boolean(sending || queue.length));
+    busy();
     if (!sending) root.removeAttribute("data-refit");
     if (sending || !queue.length) return;
     sending = queue.shift();
@@ -24,10 +24,22 @@
     set("edit", { data: sending });
   }
 
+  // busy until nothing is sent or drawn, for a moment: one answer asks for the next
+  let asked = 0, calm = 0;
+  function busy() {
+    clearTimeout(calm);
+    if (sending || queue.length || asked) return root.setAttribute("data-busy", "");
+    calm = setTimeout(() => root.removeAttribute("data-busy"), 80);
+  }
+
   // --- the server is gone, or back ---
 
   const fetched = window.fetch.bind(window);
+  const isQuiet = (body) => typeof body === "string" && /"output":"[^"]*(told\.data|jobs\.children)/.test(body);
   window.fetch = async (...args) => {
+    const counts = !isQuiet(args[1]?.body);
+    asked += counts;
+    busy();
     try {
       const answer = await fetched(...args);
       offline(answer.status === 401 || answer.status === 403 ? "closed" : "");
@@ -35,6 +47,9 @@
     } catch (error) {
       offline("gone");
       throw error;
+    } finally {
+      asked -= counts;
+      busy();
     }
   };
   function offline(how) {
@@ -58,7 +73,7 @@
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.contrica = {
     start(_ready) {
-      push({ do: "open", text: location.hash.slice(1) });
+      push({ do: "open", text: location.hash.slice(1) || location.search.slice(1) });
       return window.dash_clientside.no_update;
     },
     answered(state) {
@@ -67,7 +82,7 @@
       $("undo").disabled = !state.undo;
       $("redo").disabled = !state.redo;
       const address = state.address ? `#${state.address}` : location.pathname;
-      if (location.hash !== (state.address ? address : "")) history.replaceState(null, "", address);
+      if (location.search || location.hash !== (state.address ? address : "")) history.replaceState(null, "", state.address ? location.pathname + address : address);
       if (sending && state.tab === tab && state.id >= sending.id) sending = null;
       root.dataset.ready = "";
       root.dataset.edit = String(state.id);
