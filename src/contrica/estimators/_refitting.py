@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from contrica.errors import ContricaWarning, ParameterError, collected, warn
@@ -18,6 +19,10 @@ __all__ = ["ReadOnce"]
 
 # Parameters that say how rows are read.
 _READ_BY = ("n_pcs", "basis", "cumulant", "scale", "memory_limit", "device", "dtype", "missing")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and np.array_equal(one, other))
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class ReadOnce:
         bool
         """
         own, other = (each.get_params() for each in (self.reader, model))
-        if any(own[name] is not other[name] and own[name] != other[name] for name in _READ_BY):
+        if not all(_is_same(own[name], other[name]) for name in _READ_BY):
             return False
         return self._taken(self.reader.solver) == self._taken(model.solver)
 

@@ -34,6 +34,8 @@ class Source:
     kind : {"demo", "files", "memory"}
     options : dict of str to object
         Of the command line, by the names of `contrica.cli.options.DataOptions`; of files only.
+    words : tuple of str
+        What stands behind ``contrica explore`` to open the same data.
     folder : Path or None
         Where names and notes are kept: a result folder, or the one that the explorer was started in.
     title : str
@@ -41,6 +43,7 @@ class Source:
 
     kind: str
     options: dict[str, Any] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
     folder: Path | None = None
     title: str = ""
 

@@ -144,6 +144,23 @@ class Evidence:
                 intervals[i] = np.sort(result.intervals[place] * signs[i], axis=1)
         return Told(values, tuple(words), stale, intervals)
 
+    def stability_of(self, state: ViewState) -> Stability | None:
+        """The stability of the very fit of a state, where it is known.
+
+        Parameters
+        ----------
+        state : ViewState
+
+        Returns
+        -------
+        Stability or None
+        """
+        with self._lock:
+            known = [
+                each for marks, each in self._results["stability"] if marks.fit == state.fit_text
+            ]
+        return known[-1] if known else None
+
     def _latest(self, kind: str, marks: Marks) -> tuple[tuple[Marks, Any] | None, bool]:
         """The result of what is shown, or the last one there is, and whether that is stale."""
         with self._lock:

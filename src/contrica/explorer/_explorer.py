@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from contrica.explorer._card_facts import card_of
 from contrica.explorer._data import ExplorerData
 from contrica.explorer._differences import differences_of
 from contrica.explorer._edits import followed, resolved
 from contrica.explorer._evidence import Evidence, Marks
-from contrica.explorer._export import EXPORTS, exported
+from contrica.explorer._export import EXPORTS, cards_of, exported
 from contrica.explorer._fits import Fits, matched, opening_state
 from contrica.explorer._how_many import how_many
 from contrica.explorer._jobs import Jobs
@@ -168,13 +167,7 @@ class Explorer:
         -------
         list of Card
         """
-        view = self.fit(state)
-        edits, _ = self.edits(state)
-        p, stability = self._evidence.significance(state), self._evidence.stability(state)
-        return [
-            card_of(self.data, view, edits[i], place, p, stability)
-            for place, i in enumerate(state.order_of(view.n_kept))
-        ]
+        return cards_of(self._fits, self._evidence, state)
 
     def why(self, state: ViewState, index: int) -> Why:
         """Why a pattern is not background.
@@ -322,14 +315,4 @@ class Explorer:
         name : str
         content : bytes
         """
-        return exported(self, kind, state)
-
-    @property
-    def fits(self) -> Fits:
-        """The fits, for what is made of them outside."""
-        return self._fits
-
-    @property
-    def evidence(self) -> Evidence:
-        """What was computed of patterns."""
-        return self._evidence
+        return exported(self._fits, self._evidence, kind, state)

@@ -41,7 +41,8 @@ def model_of(data: ExplorerData, state: ViewState) -> ContrastiveICA:
     ContrastiveICA
     """
     asked: dict[str, Any] = {
-        "n_components": "auto" if state.n_components is None else state.n_components,
+        "n_components": _given(data, "n_components", state.n_components),
+        "n_pcs": _given(data, "n_pcs", state.dimension),
         "n_foreground": state.n_foreground,
         "n_background": state.n_background,
         "solver": state.solver,
@@ -49,9 +50,14 @@ def model_of(data: ExplorerData, state: ViewState) -> ContrastiveICA:
         "projection": None if state.projection == "auto" else state.projection,
         "random_state": state.random_state,
     }
-    if state.dimension is not None:
-        asked["n_pcs"] = state.dimension
     return ContrastiveICA(**{**data.parameters, **asked})
+
+
+def _given(data: ExplorerData, name: str, value: int | None) -> int | str | None:
+    """A number that a state gives; without one "auto", or ``None`` where the data's parameters say so."""
+    if value is not None:
+        return value
+    return None if data.parameters.get(name, "auto") is None else "auto"
 
 
 def opening_state(data: ExplorerData) -> ViewState:

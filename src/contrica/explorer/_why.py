@@ -46,7 +46,7 @@ def why_not_background(fits: Fits, state: ViewState, index: int) -> Why:
     nearest = _nearest_background(view, i)
     others, notes = _others(fits, state, view.components[i])
     words = [
-        f"The score varies {above.variance / max(below.variance, np.finfo(float).tiny):.3g} times as much in the "
+        f"The score varies {_over(above.variance, below.variance):.3g} times as much in the "
         f"foreground as in the background, which has {share:.0%} of its variance in both (50 % would "
         "be no difference).",
         "No background pattern was looked for by this solver."
@@ -65,6 +65,10 @@ def why_not_background(fits: Fits, state: ViewState, index: int) -> Why:
         others,
         tuple(words),
     )
+
+
+def _over(one: float, other: float) -> float:
+    return one / max(other, float(np.finfo(float).tiny))
 
 
 def _edges(fore: np.ndarray, back: np.ndarray) -> np.ndarray:
