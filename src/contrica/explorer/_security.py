@@ -23,6 +23,11 @@ __all__ = ["COOKIE", "Guard", "TokenFilter", "flask_of", "is_loopback"]
 # The cookie that stands for the token, bytes of a request that are read, and of its address.
 COOKIE, MAX_BYTES, MAX_ADDRESS = "contrica_explorer", 4_000_000, 70_000
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# What the page asks for, and nothing else.
+PATHS = re.compile(
+    r"/(_dash-(layout|dependencies|update-component)|_dash-component-suites/[^/]+/.+|assets/.+"
+    r"|_favicon\.ico)?"
+)
 # What a reader sees who may not ask.
 REFUSED = {
     400: "This request is not one that the explorer's page makes.",
@@ -158,7 +163,13 @@ class Guard:
         if not is_json:  # a form, or a file
             flask.abort(405)
         path = request.path
-        if ".." in path or "\\" in path or "\0" in path or "//" in path:
+        if (
+            not PATHS.fullmatch(path)
+            or ".." in path
+            or "\\" in path
+            or "\0" in path
+            or "//" in path
+        ):
             flask.abort(404)
         return None
 
@@ -188,8 +199,8 @@ class Guard:
         return answer
 
     def _is_our_host(self, given: str) -> bool:
-        parts = urlsplit(f"//{given}")
         try:
+            parts = urlsplit(f"//{given}")
             name, port = parts.hostname or "", parts.port
         except ValueError:
             return False

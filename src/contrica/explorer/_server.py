@@ -69,9 +69,9 @@ class Server:
         flask_of()
         from werkzeug.serving import make_server
 
+        bound, self.port = _bound(host, port)
         if not is_loopback(host):
             _warn_of_host(host)
-        bound, self.port = _bound(host, port)
         self.host, self.token = host, secrets.token_urlsafe(32)
         self._filter = _quiet(self.token)
         self.sessions = Sessions(data, folder, port=self.port, start=start)

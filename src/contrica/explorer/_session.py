@@ -18,8 +18,8 @@ from contrica.explorer._state import History, ViewState
 
 __all__ = ["Session", "Sessions"]
 
-# Browsers that are known at a time, and what their cookie is called, before the port.
-MAX_SESSIONS, COOKIE = 16, "contrica_session"
+# Browsers that are known at a time, those that are remembered, and their cookie's name before the port.
+MAX_SESSIONS, MAX_AWAY, COOKIE = 16, 256, "contrica_session"
 
 
 class Session:
@@ -155,6 +155,8 @@ class Sessions:
                 old = self._known.popitem(last=False)[1]
                 old.flush()
                 self._away[old.id] = (old.history, old._saved)
+                if len(self._away) > MAX_AWAY:
+                    del self._away[next(iter(self._away))]
             return found
 
     def _explorer(self) -> Explorer:
