@@ -6,19 +6,18 @@ from typing import Any
 
 import dash
 import numpy as np
-from dash import Input, Output, html
+from dash import Input, Output
 
 from contrica.explorer._callbacks_edit import keys_of, told
 from contrica.explorer._cards import card
-from contrica.explorer._desk import desk_of
-from contrica.explorer._pieces import attributes, button
+from contrica.explorer._desk import Desk, desk_of
+from contrica.explorer._pieces import button, joined, note
 from contrica.explorer._session import Sessions
-from contrica.explorer._views import FitView, JobView
+from contrica.explorer._views import JobView
+from contrica.report._html import Html, element
 
 __all__ = ["register_cards"]
 
-# Bins of a score's density on a card.
-BINS = 48
 JOBS = (("significance", "Compute p"), ("stability", "Compute stability"))
 
 
@@ -32,35 +31,18 @@ def register_cards(app: dash.Dash, sessions: Sessions) -> None:
     """
 
     @app.callback(
-        Output("cards", "children"),
-        Output("order-words", "children"),
+        Output("html-cards", "data"),
+        Output("html-order-words", "data"),
         Input("key-cards", "data"),
         prevent_initial_call=True,
     )
     @told
     def draw(key: Any) -> Any:
         desk = desk_of(sessions.current())
-        explorer, state = desk.session.explorer, desk.state
-        view, found = explorer.fit(state), explorer.cards(state)
-        own = [
-            card(
-                each,
-                symbol=view.ratio_symbol,
-                chosen=each.index == state.card,
-                last=len(found) - 1,
-                shape=explorer.data.image_shape,
-                densities=_densities(view, each.index),
-            )
-            for each in found
-        ]
-        words = "In your order." if state.order else "By contrast ratio, the largest first."
-        _, waiting = explorer.edits(state)
-        if waiting:
-            words += f" {_waiting(len(waiting))}"
-        return own, words
+        return _cards(desk), _order_words(desk)
 
     @app.callback(
-        Output("jobs", "children"),
+        Output("html-jobs", "data"),
         Output("tick", "disabled"),
         Output("key-cards", "data", allow_duplicate=True),
         Input("key-jobs", "data"),
@@ -72,47 +54,59 @@ def register_cards(app: dash.Dash, sessions: Sessions) -> None:
         desk = desk_of(sessions.current())
         with desk.lock:
             found = {kind: desk.session.explorer.job(own) for kind, own in desk.jobs.items()}
-            over = {own.id for own in found.values() if own.is_over}
-            fresh = over - desk.seen
-            if fresh:
-                desk.seen |= fresh
-                desk.n_done += len(fresh)
+            fresh = {own.id for own in found.values() if own.is_over} - desk.seen
+            desk.seen |= fresh
+            desk.n_done += len(fresh)
             keys = keys_of(desk)
-        shown = [_job(kind, text, found.get(kind)) for kind, text in JOBS]
+        shown = joined(*(_job(kind, text, found.get(kind)) for kind, text in JOBS))
         idle = all(own.is_over for own in found.values())
         return shown, idle, keys["cards"] if fresh else dash.no_update
 
 
-def _waiting(count: int) -> str:
-    if count == 1:
-        return (
-            "What you said of 1 pattern that this fit does not have is kept for when it comes back."
+def _cards(desk: Desk) -> list[tuple[str, Html]]:
+    """Cards by the number of their pattern: the page keeps those that did not change."""
+    explorer, state = desk.session.explorer, desk.state
+    view, found = explorer.fit(state), explorer.cards(state)
+    parts = (view.scores_fore, view.scores_back)
+    known = [part[~np.isnan(part).any(axis=1)] for part in parts]
+    return [
+        (
+            str(each.index),
+            card(
+                each,
+                symbol=view.ratio_symbol,
+                chosen=each.index == state.card,
+                last=len(found) - 1,
+                shape=explorer.data.image_shape,
+                scores=(known[0][:, each.index], known[1][:, each.index]),
+            ),
         )
-    which = f"{count} patterns that this fit does not have"
-    return f"What you said of {which} is kept for when they come back."
-
-
-def _densities(view: FitView, index: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    parts = [
-        own[:, index][np.isfinite(own[:, index])] for own in (view.scores_fore, view.scores_back)
+        for each in found
     ]
-    ends = [np.quantile(part, [0.002, 0.998]) for part in parts if part.size]
-    low, high = (np.min(ends), np.max(ends)) if ends else (0.0, 1.0)
-    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
-    fore, back = (np.histogram(part, edges)[0] / max(part.size, 1) for part in parts)
-    return edges, fore, back
 
 
-def _job(kind: str, text: str, found: JobView | None) -> Any:
+def _order_words(desk: Desk) -> Html:
+    words = "In your order." if desk.state.order else "By contrast ratio, the largest first."
+    _, waiting = desk.session.explorer.edits(desk.state)
+    if len(waiting) == 1:
+        words += " What you said of 1 pattern that this fit does not have is kept for when it comes back."
+    elif waiting:
+        which = f"{len(waiting)} patterns that this fit does not have"
+        words += f" What you said of {which} is kept for when they come back."
+    return joined(words)
+
+
+def _job(kind: str, text: str, found: JobView | None) -> Html:
     """A button that starts it, or how far it is and a button that stops it."""
     if found is None or found.is_over:
         words = found.words if found is not None and found.status != "done" else ""
-        start = button(text, "small", says={"do": "job", "kind": kind})
-        return html.Div(
-            [html.Span(words, className="note") if words else None, start], className="job"
-        )
+        start = button(text, "small", says={"do": "job", "kind": kind}, data_key=kind)
+        return element("div", note(words) if words else None, start, class_="job")
     stop = button(
-        "Cancel", "quiet small", label=f"Cancel {kind}", says={"do": "cancel", "kind": kind}
+        *("Cancel", "quiet small"),
+        label=f"Cancel {kind}",
+        says={"do": "cancel", "kind": kind},
+        data_key=kind,
     )
-    bar = html.Progress(value=str(found.progress), max="1", **attributes(aria_label=kind))
-    return html.Div([html.Span(found.words or kind), bar, stop], className="job", role="status")
+    bar = element("progress", value=f"{found.progress:.3f}", max="1", aria_label=kind)
+    return element("div", element("span", found.words or kind), bar, stop, class_="job")

@@ -9,25 +9,41 @@ from functools import wraps
 from typing import Any
 
 import dash
-from dash import ClientsideFunction, Input, Output, State, dcc, html, no_update
+from dash import ClientsideFunction, Input, Output, State, dcc, no_update
 
 from contrica.errors import ContricaError
 from contrica.explorer._desk import Desk, desk_of
-from contrica.explorer._pieces import button, names_of
+from contrica.explorer._pieces import button, joined, names_of
 from contrica.explorer._session import Session, Sessions
 from contrica.explorer._state import MAX_ADDRESS
 from contrica.explorer._still import FORMATS, still
+from contrica.report._html import Html, element
 
-__all__ = ["keys_of", "notice", "register_edit", "told"]
+__all__ = ["FILLED", "keys_of", "notice", "register_edit", "told"]
 
 _log = logging.getLogger("contrica.explorer")
 
 # Views, and fields of the page that have the value of the state's.
 KEYS = ("scatter", "fit", "cards", "why", "rows", "controls", "jobs")
+# Places that HTML is put into.
+FILLED = (
+    *(
+        "notices",
+        "saved",
+        "verdict",
+        "legend",
+        "scatter-words",
+        "drawn",
+        "background",
+        "fitted",
+        "jobs",
+    ),
+    *("order-words", "cards", "why-lead", "why-rest", "rows", "auto-l", "auto-r", "auto-pcs"),
+)
 FIELDS = ("colour", "card", "solver", "scale", "projection")
 
 
-def notice(error: BaseException) -> Any:
+def notice(error: BaseException) -> Html:
     """What went wrong, and what to do, in words.
 
     Parameters
@@ -36,7 +52,7 @@ def notice(error: BaseException) -> Any:
 
     Returns
     -------
-    Component
+    Html
     """
     if isinstance(error, ContricaError):
         words, serious = str(error), False
@@ -47,14 +63,9 @@ def notice(error: BaseException) -> Any:
             f"Something went wrong here ({kind}). The page is as it was before; the terminal says more.",
             True,
         )
-    return html.Div(
-        [
-            html.Div([html.B("That did not work. "), words]),
-            button("✕", "quiet small", label="Dismiss", data_act="dismiss"),
-        ],
-        className="notice serious" if serious else "notice",
-        key=words,
-    )
+    said = element("div", element("b", "That did not work. "), words)
+    dismiss = button("✕", "quiet small", label="Dismiss", data_act="dismiss")
+    return element("div", said, dismiss, class_="notice serious" if serious else "notice")
 
 
 def told(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,7 +85,7 @@ def told(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args)
         except Exception as error:
-            dash.set_props("notices", {"children": [notice(error)]})
+            dash.set_props("html-notices", {"data": notice(error)})
             raise dash.exceptions.PreventUpdate from error
 
     return answered
@@ -123,8 +134,8 @@ def register_edit(app: dash.Dash, sessions: Sessions) -> None:
 
     @app.callback(
         Output("state", "data"),
-        Output("notices", "children"),
-        Output("saved", "children"),
+        Output("html-notices", "data"),
+        Output("html-saved", "data"),
         *(Output(f"key-{name}", "data") for name in KEYS),
         Input("edit", "data"),
         *(State(f"key-{name}", "data") for name in KEYS),
@@ -134,25 +145,25 @@ def register_edit(app: dash.Dash, sessions: Sessions) -> None:
         if not isinstance(edit, dict):
             raise dash.exceptions.PreventUpdate
         desk = desk_of(sessions.current())
-        notices: list[Any] = []
+        said = Html("")
         with desk.lock:
             try:
                 desk.make(edit)
             except Exception as error:
-                notices = [notice(error)]
+                said = notice(error)
             answer = _answer(desk, edit)
             keys = keys_of(desk)
-        if edit.get("do") == "open" or (notices and edit.get("do") == "set"):
+        if edit.get("do") == "open" or (said and edit.get("do") == "set"):
             known = (None, *known[1:-2], None, None)  # fields go back to what is so
         fresh = [
             no_update if keys[name] == old else keys[name]
             for name, old in zip(KEYS, known, strict=True)
         ]
-        return answer, notices, desk.session.saved_words, *fresh
+        return answer, said, joined(desk.session.saved_words), *fresh
 
     @app.callback(
         Output("download", "data"),
-        Output("notices", "children", allow_duplicate=True),
+        Output("html-notices", "data", allow_duplicate=True),
         Input("export", "data"),
         prevent_initial_call=True,
     )
@@ -162,13 +173,14 @@ def register_edit(app: dash.Dash, sessions: Sessions) -> None:
         try:
             name, content = _file(session, str(kind))
         except Exception as error:
-            return no_update, [notice(error)]
-        return dcc.send_bytes(content, name), []
+            return no_update, notice(error)
+        return dcc.send_bytes(content, name), ""
 
     for name, output, inputs in (
         ("start", "sink", [Input("ready", "data")]),
         ("answered", "sink", [Input("state", "data")]),
         ("changed", "sink", _fields()),
+        ("filled", "sink", [Input(f"html-{name}", "data") for name in FILLED]),
     ):
         app.clientside_callback(
             ClientsideFunction("contrica", name),

@@ -6,17 +6,18 @@ from typing import Any
 
 import dash
 import numpy as np
-from dash import ClientsideFunction, Input, Output, State, html
+from dash import ClientsideFunction, Input, Output
 
 from contrica.explorer._callbacks_edit import told
 from contrica.explorer._desk import Desk, desk_of
 from contrica.explorer._dots import kinds, packed, ramp
 from contrica.explorer._explorer import Explorer
 from contrica.explorer._figures import scatter
-from contrica.explorer._pieces import button, called, names_of
+from contrica.explorer._pieces import button, called, joined, names_of
 from contrica.explorer._session import Sessions
 from contrica.explorer._state import ViewState
 from contrica.explorer._views import Colours
+from contrica.report._html import Html, element
 
 __all__ = ["colour_options", "register_scatter"]
 
@@ -64,8 +65,8 @@ def register_scatter(app: dash.Dash, sessions: Sessions) -> None:
     @app.callback(
         Output("scatter", "figure"),
         Output("points", "data"),
-        Output("legend", "children"),
-        Output("scatter-words", "children"),
+        Output("html-legend", "data"),
+        Output("html-scatter-words", "data"),
         Input("key-scatter", "data"),
         prevent_initial_call=True,
     )
@@ -79,8 +80,8 @@ def register_scatter(app: dash.Dash, sessions: Sessions) -> None:
         Output("axis-y", "options"),
         Output("axis-x", "value"),
         Output("axis-y", "value"),
-        Output("drawn", "children"),
-        Output("background", "children"),
+        Output("html-drawn", "data"),
+        Output("html-background", "data"),
         Input("key-controls", "data"),
         prevent_initial_call=True,
     )
@@ -99,14 +100,15 @@ def register_scatter(app: dash.Dash, sessions: Sessions) -> None:
             button(
                 *(text,),
                 pressed=state.drawn == kind,
+                data_key=kind,
                 says={"do": "set", "field": "drawn", "value": kind},
             )
             for text, kind in (("Points", "points"), ("Density", "density"))
         ]
         shown = state.background
         turn = {"do": "set", "field": "background", "value": not shown}
-        behind = button("Background", pressed=shown, says=turn)
-        return options, options, x, y, drawn if x != y else [], [behind]
+        behind = button("Background", pressed=shown, says=turn, data_key="background")
+        return options, options, x, y, joined(drawn if x != y else None), behind
 
     @app.callback(
         Output("colour", "options"),
@@ -136,7 +138,6 @@ def register_scatter(app: dash.Dash, sessions: Sessions) -> None:
         ClientsideFunction("contrica", "drawn"),
         Output("sink", "data", allow_duplicate=True),
         Input("points", "data"),
-        State("lasso", "data"),
         prevent_initial_call=True,
     )
     app.clientside_callback(
@@ -159,11 +160,11 @@ def _drawn(desk: Desk) -> Any:
         background=state.background,
         histogram=x == y,
     )
+    axes = "\n".join([state.fit_text, str(x), str(y)])
     content = packed(
         *(points, colours),
-        key="\n".join(
-            [state.fit_text, str(x), str(y), state.colour, state.drawn, str(state.background)]
-        ),
+        key="\n".join([axes, state.colour, state.drawn, str(state.background)]),
+        axes=axes,
         shown=state.drawn == "points",
         histogram=x == y,
         background=state.background,
@@ -176,31 +177,27 @@ def _drawn(desk: Desk) -> Any:
         explorer.data.columns_left_out if state.colour == "dataset" else "",
     ]
     legend = _legend(colours, state.background, can_hide=state.drawn == "points" and x != y)
-    return figure, content, legend, " ".join(filter(None, words))
+    return figure, content, legend, joined(" ".join(filter(None, words)))
 
 
-def _legend(colours: Colours, background: bool, *, can_hide: bool) -> list[Any]:
-    found: list[Any] = []
+def _legend(colours: Colours, background: bool, *, can_hide: bool) -> Html:
+    found: list[Html] = []
     scale = _scale(colours)
     if scale is not None:
         low, high = scale
-        tones = html.Span(
-            className="ramp", style={"background": f"linear-gradient(90deg, {', '.join(ramp(9))})"}
-        )
+        tones = f"background:linear-gradient(90deg, {', '.join(ramp(9))})"
+        bar = element("span", class_="ramp", style=tones)
         found.append(
-            html.Span([f"{colours.label}: {low:.3g}", tones, f"{high:.3g}"], className="note")
+            element("span", f"{colours.label}: {low:.3g}", bar, f"{high:.3g}", class_="note")
         )
     for each in kinds(colours, background=background):
-        inside = [
-            html.Span(className="dot", style={"background": each.colour}),
-            html.Span(each.name),
-        ]
-        hides: dict[str, Any] = {"title": each.name, "disabled": True}
+        dot = element("span", class_="dot", style=f"background:{each.colour}")
+        own: dict[str, Any] = {"title": each.name, "disabled": True}
         if can_hide:
-            hides = {"title": f"Hide or show {each.name}", "pressed": True}
-            hides |= {"data_act": "kind", "data_kind": str(each.number)}
-        found.append(button(inside, **hides))
-    return found
+            own = {"title": f"Hide or show {each.name}", "pressed": True}
+            own |= {"data_act": "kind", "data_kind": each.number}
+        found.append(button([dot, element("span", each.name)], **own))
+    return joined(found)
 
 
 def _scale(colours: Colours) -> tuple[float, float] | None:

@@ -5,14 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import dash
-from dash import Input, Output, dcc, html
+from dash import Input, Output
 
 from contrica.explorer._callbacks_edit import told
 from contrica.explorer._desk import desk_of
 from contrica.explorer._figures import why
-from contrica.explorer._pieces import button, called, helped, image, names_of, signed, track
+from contrica.explorer._pieces import (
+    button,
+    called,
+    helped,
+    image,
+    joined,
+    names_of,
+    note,
+    signed,
+    track,
+)
 from contrica.explorer._session import Sessions
-from contrica.explorer._views import Difference, Differences, Why
+from contrica.explorer._views import Difference, Differences, Nearest, Why
+from contrica.report._html import Html, element
 
 __all__ = ["register_why"]
 
@@ -30,7 +41,12 @@ def register_why(app: dash.Dash, sessions: Sessions) -> None:
     """
 
     @app.callback(
-        Output("why-inside", "children"), Input("key-why", "data"), prevent_initial_call=True
+        Output("html-why-lead", "data"),
+        Output("why-figure", "figure"),
+        Output("why-figure", "style"),
+        Output("html-why-rest", "data"),
+        Input("key-why", "data"),
+        prevent_initial_call=True,
     )
     @told
     def draw(key: Any) -> Any:
@@ -38,11 +54,20 @@ def register_why(app: dash.Dash, sessions: Sessions) -> None:
         explorer, state = session.explorer, session.history.now
         names = names_of(explorer, state)
         index = min(state.card, len(names) - 1)
-        return _why(explorer.why(state, index), names[index], explorer.data.image_shape)
+        found, name = explorer.why(state, index), names[index]
+        figure = why(found, name)
+        title = name[:1].upper() + name[1:] if name == called(index, "") else name
+        said = element(
+            "ul", [element("li", words) for words in found.words], class_="plain-list note"
+        )
+        return (
+            joined(element("h2", title), said),
+            figure,
+            {"height": f"{figure['layout']['height']}px"},
+            _rest(found, explorer.data.image_shape),
+        )
 
-    @app.callback(
-        Output("rows-inside", "children"), Input("key-rows", "data"), prevent_initial_call=True
-    )
+    @app.callback(Output("html-rows", "data"), Input("key-rows", "data"), prevent_initial_call=True)
     @told
     def rows(key: Any) -> Any:
         desk = desk_of(sessions.current())
@@ -59,95 +84,73 @@ def register_why(app: dash.Dash, sessions: Sessions) -> None:
         return _differences(explorer.differences(state, chosen))
 
 
-def _empty(lead: str, words: str) -> Any:
-    return html.Div(html.Div([html.P(lead), html.P(words, className="note")]), className="empty")
+def _empty(lead: str, words: str) -> Html:
+    return element("div", element("div", element("p", lead), note(words)), class_="empty")
 
 
-def _why(found: Why, name: str, shape: tuple[int, int] | None) -> list[Any]:
-    figure = why(found, name)
+def _rest(found: Why, shape: tuple[int, int] | None) -> Html:
+    """What is below the densities: share in the background, its nearest pattern, other methods."""
     share = found.share_in_background
-    parts: list[Any] = [
-        html.H2(name[:1].upper() + name[1:] if name == called(found.index, "") else name),
-        html.Ul([html.Li(words) for words in found.words], className="plain-list note"),
-        dcc.Graph(
-            figure=figure,
-            id="why-figure",
-            config={"displayModeBar": False, "responsive": True},
-            style={"height": f"{figure['layout']['height']}px"},
-        ),
-        html.Dl(
-            [
-                html.Dt(helped("share in the background", "background-share")),
-                html.Dd(track(share, 0.0, 1.0, kind="plain")),
-                html.Dd(f"{share:.0%}", className="value"),
-                *_nearest(found),
-            ],
-            className="bars wide",
-        ),
+    rows = [
+        element("dt", helped("share in the background", "background-share")),
+        element("dd", track(share, 0.0, 1.0, kind="plain")),
+        element("dd", f"{share:.0%}", class_="value"),
     ]
+    if found.nearest_background is not None:
+        number, cosine = found.nearest_background
+        rows += [
+            element("dt", helped(f"nearest background pattern ({number + 1})", "nearest")),
+            element("dd", track(cosine, 0.0, 1.0, kind="plain")),
+            element("dd", f"{cosine:.2f}", class_="value", title=f"|cosine| {cosine:.2f}"),
+        ]
+    parts = [element("dl", rows, class_="bars wide")]
     if found.others:
-        parts.append(html.H3(helped("What other methods give instead", "others")))
-        rows = []
-        for each in found.others:
-            drawn = (
-                image(each.component, shape, f"{each.method} {each.number + 1}")
-                if shape
-                else html.Span()
-            )
-            rows.append(
-                html.Div(
-                    [
-                        drawn,
-                        html.Span(f"{each.method} {each.number + 1}"),
-                        track(each.cosine, 0.0, 1.0, kind="plain"),
-                        html.Span(f"{each.cosine:.2f}", className="soft"),
-                    ],
-                    className="other",
-                    title=each.words,
-                )
-            )
-        parts.append(html.Div(rows, className="others"))
-    return parts
+        parts.append(element("h3", helped("what other methods give instead", "others")))
+        parts.append(
+            element("div", [_other(each, shape) for each in found.others], class_="others")
+        )
+    return joined(parts)
 
 
-def _nearest(found: Why) -> list[Any]:
-    if found.nearest_background is None:
-        return []
-    number, cosine = found.nearest_background
-    return [
-        html.Dt(helped(f"nearest background pattern ({number + 1})", "nearest")),
-        html.Dd(track(cosine, 0.0, 1.0, kind="plain")),
-        html.Dd(f"|cosine| {cosine:.2f}", className="value"),
+def _other(each: Nearest, shape: tuple[int, int] | None) -> Html:
+    called_so = f"{each.method} {each.number + 1}"
+    drawn = image(each.component, shape, called_so) if shape else element("span")
+    return element(
+        "div",
+        drawn,
+        element("span", called_so),
+        track(each.cosine, 0.0, 1.0, kind="plain"),
+        element("span", f"{each.cosine:.2f}", class_="soft"),
+        class_="other",
+        title=each.words,
+    )
+
+
+def _differences(found: Differences) -> Html:
+    clear = button("Clear", "quiet small", data_act="clear")
+    title = element("h2", f"{found.n_rows:,} rows selected")
+    parts = [
+        element("div", title, element("span", class_="grow"), clear, class_="bar"),
+        note(f"Against the {found.n_others:,} other rows of the foreground."),
     ]
-
-
-def _differences(found: Differences) -> list[Any]:
-    clear = button("Clear", "quiet small", says={"do": "lasso", "path": None})
-    parts: list[Any] = [
-        html.Div(
-            [html.H2(f"{found.n_rows:,} rows selected"), html.Span(className="grow"), clear],
-            className="bar",
-        ),
-        html.P(f"Against the {found.n_others:,} other rows of the foreground.", className="note"),
-    ]
-    for title, own, count in (
+    for heading, own, count in (
         ("Variables", found.variables, N_VARIABLES),
         ("Metadata", found.columns, N_COLUMNS),
     ):
         if own:
-            parts += [html.H3(title), html.Dl(_bars(own[:count]), className="bars wide")]
-    parts += [html.P([helped("Effect sizes", "differences"), f". {found.words}"], className="note")]
-    return parts
+            parts.append(element("h3", heading))
+            parts.append(element("dl", _bars(own[:count]), class_="bars wide"))
+    return joined(parts, note(helped("Effect sizes", "differences"), f". {found.words}"))
 
 
-def _bars(found: tuple[Difference, ...]) -> list[Any]:
+def _bars(found: tuple[Difference, ...]) -> list[Html]:
     sizes = [each.size for each in found]
     low, high = min(0.0, *sizes), max(0.0, *sizes)
-    rows: list[Any] = []
+    rows: list[Html] = []
     for each in found:
         rows += [
-            html.Dt(each.name, title=f"{each.name}: {each.words}"),
-            html.Dd(track(each.size, low, (high - low) or 1.0)),
-            html.Dd(signed(each.size), className="value", title=each.words),
+            element("dt", each.name, title=f"{each.name}: {each.words}"),
+            element("dd", track(each.size, low, (high - low) or 1.0)),
+            element("dd", signed(each.size), class_="value", title=each.words),
         ]
     return rows

@@ -101,7 +101,14 @@ def kinds(colours: Colours, *, background: bool) -> list[Kind]:
 
 
 def packed(
-    points: Points, colours: Colours, *, key: str, shown: bool, histogram: bool, background: bool
+    points: Points,
+    colours: Colours,
+    *,
+    key: str,
+    axes: str,
+    shown: bool,
+    histogram: bool,
+    background: bool,
 ) -> dict[str, Any]:
     """What the page's script draws.
 
@@ -109,8 +116,9 @@ def packed(
     ----------
     points : Points
     colours : Colours
-    key : str
-        Of what is drawn: the same one needs no unpacking.
+    key, axes : str
+        Of what is drawn, and of the scores alone: with the same key nothing is unpacked anew, with the
+        same axes a selection stays.
     shown, histogram : bool
         Whether points are drawn at all, and whether both axes are one.
     background : bool
@@ -144,6 +152,7 @@ def packed(
     x_range, y_range = ranges(points)
     return {
         "key": key,
+        "axes": axes,
         "colours": colours.label,
         "n_back": len(back_rows),
         "x": _text(both[:, 0], "<f4"),

@@ -9,14 +9,15 @@ import dash
 from dash import dcc, html
 
 from contrica.explorer._callbacks_cards import register_cards
-from contrica.explorer._callbacks_edit import register_edit
+from contrica.explorer._callbacks_edit import FILLED, KEYS, register_edit
 from contrica.explorer._callbacks_how_many import register_how_many
 from contrica.explorer._callbacks_scatter import register_scatter
 from contrica.explorer._callbacks_why import register_why
-from contrica.explorer._pieces import attributes, button, helped
+from contrica.explorer._pieces import button, helped, joined
 from contrica.explorer._session import Sessions
 from contrica.explorer._state import PROJECTIONS, SCALES, SOLVERS
 from contrica.explorer._texts import HELP
+from contrica.report._html import Html, element
 
 __all__ = ["layout", "mount"]
 
@@ -33,6 +34,14 @@ EXPORTS = (
     ("model", "Model", "To load again: contrica.models.load"),
     ("script", "Python script", "That repeats this state exactly"),
     ("command", "Shell command", "The same for the terminal"),
+)
+KEYBOARD = (
+    "Keys: j and k go to the next and the previous pattern, a accepts it, r rejects it, n names it; "
+    "Ctrl Z undoes, Ctrl Shift Z redoes."
+)
+SCATTER_KEYS = (
+    "Scores of rows. Arrow keys go from row to row, plus and minus zoom, 0 shows all, Escape clears the "
+    "selection."
 )
 
 
@@ -83,21 +92,15 @@ def layout(title: str) -> Any:
     return html.Div(
         [
             html.A("Skip to the patterns", href="#patterns", className="skip"),
-            _head(title),
+            html.Header([_static("head", _head(title)), html.Div(id="busy")], className="head"),
             html.Main(
                 [
-                    html.Div(
-                        [html.Div(html.P(), className="grow")],
-                        id="offline",
-                        className="notice serious",
-                        hidden=True,
-                        role="alert",
-                    ),
+                    _static("offline", element("p"), hidden=True, role="alert"),
                     html.Div(id="notices", role="alert"),
                     html.Div(id="verdict", className="verdict"),
                     html.Div([_scatter(), _side()], className="views"),
                     _patterns(),
-                    _glossary(),
+                    _static("glossary", _glossary(), className="lower more"),
                 ]
             ),
             html.Div(id="help", role="tooltip", hidden=True),
@@ -107,17 +110,14 @@ def layout(title: str) -> Any:
     )
 
 
+def _static(name: str, content: Html, **more: Any) -> Any:
+    """A place for HTML that never changes: the page's script puts it there when it starts."""
+    return html.Div(html.Span(content, hidden=True, className="content"), id=name, **more)
+
+
 def _stores() -> list[Any]:
-    names = ["edit", "state", "export", "hovered", "told", "points", "lasso", "sink"]
-    names += [
-        "key-scatter",
-        "key-fit",
-        "key-cards",
-        "key-why",
-        "key-rows",
-        "key-controls",
-        "key-jobs",
-    ]
+    names = ["edit", "state", "export", "hovered", "told", "points", "sink"]
+    names += [f"key-{name}" for name in KEYS] + [f"html-{name}" for name in FILLED]
     return [
         *(dcc.Store(id=name) for name in names),
         dcc.Store(id="ready", data=True),
@@ -126,7 +126,7 @@ def _stores() -> list[Any]:
     ]
 
 
-def _head(title: str) -> Any:
+def _head(title: str) -> Html:
     undo = button(
         *("↶", "quiet icon"), label="Undo (Ctrl Z)", id="undo", disabled=True, says={"do": "undo"}
     )
@@ -138,25 +138,28 @@ def _head(title: str) -> Any:
         says={"do": "redo"},
     )
     items = [
-        html.Hr() if each is None else button([each[1], html.Span(each[2])], data_export=each[0])
+        element("hr")
+        if each is None
+        else button([each[1], element("span", each[2])], data_export=each[0])
         for each in EXPORTS
     ]
-    export = html.Details(
-        [html.Summary("Export", className="button main"), html.Div(items)], className="menu"
+    export = element(
+        "details",
+        element("summary", "Export", class_="button main"),
+        element("div", items),
+        class_="menu",
     )
-    mark = html.Span([html.I(**attributes(aria_hidden="true")), "contrica"], className="mark")
-    line = [
-        mark,
-        html.H1(title, title=title),
-        html.Span(id="saved", className="saved", role="status"),
-        html.Div([undo, redo, export], className="tools"),
-    ]
-    return html.Header([html.Div(line), html.Div(id="busy")], className="head")
+    return joined(
+        element("span", element("i", aria_hidden="true"), "contrica", class_="mark"),
+        element("h1", title, title=title),
+        element("span", id="saved", class_="saved", role="status"),
+        element("div", undo, redo, export, class_="tools"),
+    )
 
 
-def _pick(name: str, label: Any, look: str, **more: Any) -> Any:
+def _pick(name: str, label: str, look: str, **more: Any) -> Any:
     field = dcc.Dropdown(id=name, clearable=False, className=look, **more)
-    return html.Div([label, field], className="field")
+    return html.Div([html.Label(label, htmlFor=name), field], className="field")
 
 
 def _scatter() -> Any:
@@ -165,69 +168,40 @@ def _scatter() -> Any:
         button(text, pressed=mode == "lasso", data_act="mode", data_mode=mode)
         for text, mode in told
     ]
+    tools = joined(
+        element("div", modes, class_="segments", role="group", aria_label="Drag to"),
+        button("Reset view", "quiet small", data_act="fit"),
+        element("span", class_="grow"),
+        element("div", id="drawn", class_="segments", role="group", aria_label="Draw"),
+        element("div", id="background", class_="segments", role="group"),
+    )
+    plot = [
+        html.Canvas(id="dots", **{"aria-hidden": "true"}),  # type: ignore[arg-type]
+        dcc.Graph(id="scatter", className="graph", config=BARE),
+        html.Div(id="tip", hidden=True),
+    ]
+    named: Any = {"aria-label": SCATTER_KEYS}
     return html.Section(
         [
             html.Div(
                 [
-                    html.H2(helped("Scores", "score")),
+                    _static("scatter-title", element("h2", helped("Scores", "score"))),
                     html.Span(className="grow"),
-                    _pick(
-                        "axis-x",
-                        html.Label("x", htmlFor="axis-x"),
-                        "pick-pattern",
-                        searchable=False,
-                    ),
-                    _pick(
-                        "axis-y",
-                        html.Label("y", htmlFor="axis-y"),
-                        "pick-pattern",
-                        searchable=False,
-                    ),
-                    _pick("colour", html.Label("colour", htmlFor="colour"), "pick-colour"),
+                    _pick("axis-x", "x", "pick-pattern", searchable=False),
+                    _pick("axis-y", "y", "pick-pattern", searchable=False),
+                    _pick("colour", "colour", "pick-colour"),
                 ],
                 className="bar",
             ),
+            _static("tools", tools, className="bar"),
             html.Div(
-                [
-                    html.Div(
-                        modes,
-                        className="segments",
-                        role="group",
-                        **attributes(aria_label="Drag to"),
-                    ),
-                    button("Reset view", "quiet small", data_act="fit"),
-                    html.Span(className="grow"),
-                    html.Div(
-                        id="drawn",
-                        className="segments",
-                        role="group",
-                        **attributes(aria_label="Draw"),
-                    ),
-                    html.Div(id="background", className="segments", role="group"),
-                ],
-                className="bar",
-            ),
-            html.Div(
-                [
-                    html.Canvas(id="dots", **attributes(aria_hidden="true")),
-                    dcc.Graph(id="scatter", className="graph", config=BARE),
-                    html.Div(id="tip", hidden=True),
-                ],
-                id="stack",
-                className="stack",
-                tabIndex="0",
-                role="application",
-                **attributes(
-                    aria_label="Scores of rows. Arrow keys go from row to row, plus and minus zoom, "
-                    "0 shows all, Escape clears the selection."
-                ),
+                plot, id="stack", className="stack", tabIndex="0", role="application", **named
             ),
             html.P(id="scatter-said", className="unseen", role="status"),
             html.Div(id="legend", className="legend"),
             html.P(id="scatter-words", className="note"),
         ],
         className="panel",
-        **attributes(aria_label="Scores"),
     )
 
 
@@ -235,81 +209,64 @@ def _side() -> Any:
     told = (
         ("tab-how", "How many?", "how"),
         ("tab-why", "Why not background?", "why"),
-        ("tab-rows", "Selected rows", "rows"),
+        ("tab-rows", "Selected rows", "selected"),
     )
     tabs = [
-        html.Button(
+        button(
             text,
-            type="button",
             id=name,
             role="tab",
-            className="button",
-            tabIndex="0" if i == 0 else "-1",
-            **attributes(aria_controls=panel, aria_selected=str(i == 0).lower()),
+            tabindex="0" if i == 0 else "-1",
+            aria_controls=panel,
+            aria_selected=str(i == 0).lower(),
         )
         for i, (name, text, panel) in enumerate(told)
     ]
-    own: tuple[Any, ...] = (_how_many(), html.Div(id="why-inside"), html.Div(id="rows-inside"))
-    panels = [
-        html.Div(
-            inside, id=panel, role="tabpanel", hidden=i > 0, **attributes(aria_labelledby=name)
-        )
-        for i, ((name, _, panel), inside) in enumerate(zip(told, own, strict=True))
+    why = [
+        html.Div(id="why-lead"),
+        dcc.Graph(id="why-figure", config=BARE),
+        html.Div(id="why-rest"),
     ]
-    return html.Section(
-        [html.Div(tabs, className="segments tabs", role="tablist"), *panels],
-        className="panel",
-        **attributes(aria_label="How many, why, and selected rows"),
-    )
+    own: tuple[Any, ...] = (_how_many(), why, html.Div(id="rows"))
+    panels = [
+        html.Div(inside, id=panel, role="tabpanel", hidden=i > 0)
+        for i, ((_, _, panel), inside) in enumerate(zip(told, own, strict=True))
+    ]
+    tablist = element("div", tabs, class_="segments", role="tablist")
+    return html.Section([_static("tabs", tablist, className="tabs"), *panels], className="panel")
 
 
 def _how_many() -> list[Any]:
     knobs = []
-    for name, label, key in (
-        ("l", "patterns ℓ", "l"),
-        ("r", "background r", "r"),
-        ("pcs", "components", "pcs"),
-    ):
+    for name, label in (("l", "patterns ℓ"), ("r", "background r"), ("pcs", "components")):
         number = dcc.Input(id=f"knob-{name}", type="number", min=0, step=1, debounce=True)
         auto = html.Div(id=f"auto-{name}")
+        words = joined(
+            helped(label, name), element("label", label, for_=f"knob-{name}", class_="unseen")
+        )
         knobs.append(
             html.Div(
                 [
-                    html.Span(helped(label, key), className="name"),
+                    _static(f"name-{name}", words, className="name"),
                     html.Div([number, auto], className="row"),
                 ],
                 className="knob",
             )
         )
+    by = [{"label": f"{each}s" if each != "auto" else each, "value": each} for each in PROJECTIONS]
     picks = [
-        _pick(
-            "solver",
-            helped("solver", "solver"),
-            "pick-fit",
-            options=list(SOLVERS),
-            searchable=False,
-        ),
-        _pick(
-            "scale", helped("scaling", "scale"), "pick-fit", options=list(SCALES), searchable=False
-        ),
-        _pick(
-            *("projection", helped("scores by", "projection"), "pick-fit"),
-            options=[
-                {"label": f"{each}s" if each != "auto" else each, "value": each}
-                for each in PROJECTIONS
-            ],
-            searchable=False,
-        ),
+        _pick("solver", "solver", "pick-fit", options=list(SOLVERS), searchable=False),
+        _pick("scale", "scaling", "pick-fit", options=list(SCALES), searchable=False),
+        _pick("projection", "scores by", "pick-fit", options=by, searchable=False),
     ]
+    lead = joined(
+        "Drag a line, or type a number. The grey band is the ",
+        helped("permutation null", "null"),
+        ".",
+    )
+    more = joined("Explained: ", _listed("eigenvalues", "solver", "scale", "projection"), ".")
     return [
-        html.P(
-            [
-                "Drag a line, or type a number. The grey band is the ",
-                helped("permutation null", "null"),
-                ".",
-            ],
-            className="note",
-        ),
+        _static("how-lead", lead, className="note"),
         dcc.Graph(
             id="how-many",
             config={**BARE, "edits": {"shapePosition": True}},
@@ -317,8 +274,17 @@ def _how_many() -> list[Any]:
         ),
         html.Div(knobs, className="knobs"),
         html.Div(picks, className="bar"),
+        _static("how-help", more, className="note fitted"),
         html.Div(id="fitted", className="fitted"),
+        dcc.Graph(id="matches", config=BARE, style={"display": "none"}),
     ]
+
+
+def _listed(*keys: str) -> list[Any]:
+    parts: list[Any] = []
+    for key in keys:
+        parts += [helped(HELP[key].title, key), ", "]
+    return [*parts[:-3], " and ", parts[-2]]
 
 
 def _patterns() -> Any:
@@ -327,9 +293,7 @@ def _patterns() -> Any:
             html.Div(
                 [
                     html.H2("Patterns"),
-                    html.P(
-                        "By contrast ratio, the largest first.", className="note", id="order-words"
-                    ),
+                    html.P(className="note", id="order-words"),
                     html.Span(className="grow"),
                     html.Div(id="jobs", className="bar"),
                 ],
@@ -343,27 +307,21 @@ def _patterns() -> Any:
     )
 
 
-def _glossary() -> Any:
-    entries: list[Any] = []
-    for key, told in HELP.items():
-        entries.append(
-            html.Div(
-                [html.Dt(told.title), html.Dd([told.sentence, html.Small(told.page)])],
-                id=f"meaning-{key}",
-                tabIndex="-1",
-                **attributes(data_sentence=told.sentence),
-            )
+def _glossary() -> Html:
+    entries = [
+        element(
+            "div",
+            element("dt", told.title),
+            element("dd", told.sentence, element("small", told.page)),
+            id=f"meaning-{key}",
+            tabindex="-1",
+            data_sentence=told.sentence,
         )
-    keys = (
-        "Keys: j and k go to the next and the previous pattern, a accepts it, r rejects it, n names it; "
-        "Ctrl Z undoes, Ctrl Shift Z redoes."
-    )
-    return html.Details(
-        [
-            html.Summary("What do these numbers mean?"),
-            html.Dl(entries, className="glossary"),
-            html.P(keys, className="note"),
-        ],
-        id="glossary",
-        className="lower more",
+        for key, told in HELP.items()
+    ]
+    return element(
+        "details",
+        element("summary", "What do these numbers mean?"),
+        element("dl", entries, class_="glossary"),
+        element("p", KEYBOARD, class_="note"),
     )

@@ -1,4 +1,8 @@
-"""Pieces of the page that several views are made of."""
+"""Pieces of the page that several views are made of, as HTML that is escaped by construction.
+
+What changes is sent as text and put into its place by the page's script, not as components of Dash: a
+thousand of these take the browser seconds, each time.
+"""
 
 from __future__ import annotations
 
@@ -6,44 +10,43 @@ import json
 from typing import Any
 
 import numpy as np
-from dash import html
 
 from contrica.explorer._explorer import Explorer
 from contrica.explorer._state import ViewState
-from contrica.report._html import png_source
+from contrica.report._html import Html, element, png_source
 from contrica.report._pictures import pattern_png
 
 __all__ = [
-    "attributes",
     "button",
     "called",
     "helped",
     "image",
+    "joined",
     "names_of",
+    "note",
     "signed",
     "stale",
     "track",
 ]
 
 
-def attributes(**named: Any) -> dict[str, Any]:
-    """Attributes whose names have hyphens, of an element.
+def joined(*parts: Any) -> Html:
+    """Elements one after the other; what is not HTML is escaped, ``None`` left out.
 
     Parameters
     ----------
-    **named : str
-        With underscores for the hyphens.
+    *parts : Html, str, None or list of these
 
     Returns
     -------
-    dict of str to object
+    Html
 
     Examples
     --------
-    >>> attributes(aria_label="Undo")
-    {'aria-label': 'Undo'}
+    >>> joined("a < b", None, [element("hr")])
+    'a &lt; b<hr>'
     """
-    return {name.replace("_", "-"): value for name, value in named.items()}
+    return Html(element("div", *parts).removeprefix("<div>").removesuffix("</div>"))
 
 
 def called(index: int, name: str) -> str:
@@ -62,52 +65,6 @@ def called(index: int, name: str) -> str:
     return name or f"pattern {index + 1}"
 
 
-def button(
-    inside: Any,
-    look: str = "",
-    *,
-    label: str = "",
-    pressed: bool | None = None,
-    says: dict[str, Any] | None = None,
-    **more: Any,
-) -> Any:
-    """A button; the page's script makes the edit that it says.
-
-    Parameters
-    ----------
-    inside : str, component or list of these
-    look : str
-        Classes of the style sheet.
-    label : str
-        What it does, where that is not what it shows.
-    pressed : bool, optional
-        Of a switch.
-    says : dict, optional
-        An edit, as `contrica.explorer._desk.Desk.make` takes it.
-    **more : object
-        Of the element; names of attributes with hyphens have underscores here.
-
-    Returns
-    -------
-    Component
-    """
-    own: dict[str, Any] = {"title": label, "aria-label": label} if label else {}
-    if pressed is not None:
-        own["aria-pressed"] = str(pressed).lower()
-    if says is not None:
-        own["data-edit"] = json.dumps(says)
-    named = {name: more.pop(name) for name in list(more) if name.startswith(("aria_", "data_"))}
-    classes = f"button {look}".strip()
-    return html.Button(
-        inside, type="button", className=classes, **{**own, **more, **attributes(**named)}
-    )
-
-
-def helped(text: str, key: str) -> Any:
-    """A word that can be asked what it means."""
-    return html.Button(text, type="button", className="help", **attributes(data_help=key))
-
-
 def names_of(explorer: Explorer, state: ViewState) -> list[str]:
     """What the patterns of a fit are called.
 
@@ -124,12 +81,73 @@ def names_of(explorer: Explorer, state: ViewState) -> list[str]:
     return [called(i, each.name) for i, each in enumerate(edits)]
 
 
-def stale() -> Any:
+def button(
+    inside: Any,
+    look: str = "",
+    *,
+    label: str = "",
+    pressed: bool | None = None,
+    says: dict[str, Any] | None = None,
+    **more: Any,
+) -> Html:
+    """A button; the page's script makes the edit that it says.
+
+    Parameters
+    ----------
+    inside : str, Html or list of these
+    look : str
+        Classes of the style sheet.
+    label : str
+        What it does, where that is not what it shows.
+    pressed : bool, optional
+        Of a switch.
+    says : dict, optional
+        An edit, as `contrica.explorer._desk.Desk.make` takes it.
+    **more : object
+        Attributes; those with hyphens have underscores here.
+
+    Returns
+    -------
+    Html
+    """
+    named = {
+        "title": label or None,
+        "aria_label": label or None,
+        "aria_pressed": None if pressed is None else str(pressed).lower(),
+        "data_edit": None if says is None else json.dumps(says),
+    }
+    return element(
+        "button", inside, type="button", class_=f"button {look}".strip(), **{**named, **more}
+    )
+
+
+def helped(text: str, key: str) -> Html:
+    """A word that can be asked what it means.
+
+    Parameters
+    ----------
+    text : str
+    key : str
+        Of `contrica.explorer._texts.HELP`.
+
+    Returns
+    -------
+    Html
+    """
+    return element("button", text, type="button", class_="help", data_help=key)
+
+
+def note(*words: Any) -> Html:
+    """A remark."""
+    return element("p", *words, class_="note")
+
+
+def stale() -> Html:
     """The mark of what was computed of other patterns."""
-    return html.Span(helped("stale", "stale"), className="stale")
+    return element("span", helped("stale", "stale"), class_="stale")
 
 
-def image(pattern: np.ndarray, shape: tuple[int, int], told: str) -> Any:
+def image(pattern: np.ndarray, shape: tuple[int, int], told: str) -> Html:
     """A pattern of image data.
 
     Parameters
@@ -141,10 +159,10 @@ def image(pattern: np.ndarray, shape: tuple[int, int], told: str) -> Any:
 
     Returns
     -------
-    Component
+    Html
     """
     alt = f"{told} as an image: vermilion above zero, blue below"
-    return html.Img(src=png_source(pattern_png(np.asarray(pattern), shape)), alt=alt)
+    return element("img", src=png_source(pattern_png(np.asarray(pattern), shape)), alt=alt)
 
 
 def track(
@@ -153,25 +171,49 @@ def track(
     reach: float,
     interval: tuple[float, float] = (float("nan"), float("nan")),
     kind: str = "",
-) -> Any:
-    """A bar from zero, in a track that begins at ``low`` and is ``reach`` long, and its interval."""
+) -> Html:
+    """A bar from zero, in a track that begins at ``low`` and is ``reach`` long, and its interval.
 
-    def placed(start: float, end: float) -> dict[str, str]:
-        return {
-            "left": f"{100 * (start - low) / reach:.1f}%",
-            "width": f"{100 * (end - start) / reach:.1f}%",
-        }
+    Parameters
+    ----------
+    value, low, reach : float
+    interval : (float, float)
+        NaN where it is not known.
+    kind : str
+        Its class; by default that of its sign.
 
-    look = kind or ("minus" if value < 0 else "plus")
-    parts: list[Any] = [html.B(className=look, style=placed(min(value, 0.0), max(value, 0.0)))]
-    parts.append(html.U(style=placed(0.0, 0.0)))
+    Returns
+    -------
+    Html
+    """
+
+    def placed(tag: str, start: float, end: float, class_: str | None = None) -> Html:
+        left, width = 100 * (start - low) / reach, 100 * (end - start) / reach
+        return element(tag, style=f"left:{left:.1f}%;width:{width:.1f}%", class_=class_)
+
+    bar = placed("b", min(value, 0.0), max(value, 0.0), kind or ("minus" if value < 0 else "plus"))
+    whisker = None
     if all(np.isfinite(interval)):
-        parts.append(html.I(style=placed(*sorted(interval))))
-    return html.Div(parts, className="track", **attributes(aria_hidden="true"))
+        whisker = placed("i", min(interval), max(interval))
+    return element("div", bar, placed("u", 0.0, 0.0), whisker, class_="track", aria_hidden="true")
 
 
 def signed(value: float) -> str:
-    """A number with its sign and few digits."""
+    """A number with its sign and few digits.
+
+    Parameters
+    ----------
+    value : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> signed(0.53), signed(-0.0213), signed(1e-17), signed(float("nan"))
+    ('+0.53', '-0.021', '0', '–')
+    """
     if not np.isfinite(value):
         return "–"
     if abs(value) < 5e-4:

@@ -68,11 +68,53 @@
     set("edit", { data: { ...sending, again: Date.now() } });
   }
 
+  // --- HTML, which the server has escaped, into its place ---
+
+  // What a reader is typing, has opened and has under the keys stays so.
+  const shown = new WeakMap();
+  let filling = false;
+  function fill(place, content) {
+    if (shown.get(place) === content) return;
+    shown.set(place, content);
+    const active = document.activeElement, mine = place.contains(active) && active !== place ? active : null;
+    const key = mine?.dataset.key, typed = mine?.dataset.say && mine.value !== mine.defaultValue ? mine.value : null;
+    const ends = typed === null ? null : [mine.selectionStart, mine.selectionEnd];
+    const open = [...place.querySelectorAll("details[open]")].map((each) => each.querySelector("summary").textContent);
+    filling = true;
+    place.innerHTML = content;
+    filling = false;
+    for (const each of place.querySelectorAll("details")) each.open = open.includes(each.querySelector("summary").textContent);
+    const again = key && place.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    if (!again) return;
+    if (typed !== null) again.value = typed;
+    again.focus({ preventScroll: true });
+    if (ends) again.setSelectionRange(...ends);
+  }
+  function fillCards(place, cards) { // each in a place of its own, in the order of the page
+    const known = new Map([...place.children].map((each) => [each.dataset.card, each]));
+    cards.forEach(([number, content], i) => {
+      const own = known.get(number) || document.createElement("div");
+      known.delete(number);
+      own.dataset.card = number;
+      own.className = "place";
+      fill(own, content);
+      if (place.children[i] !== own) place.insertBefore(own, place.children[i] || null);
+    });
+    filling = true;
+    for (const left of known.values()) left.remove();
+    filling = false;
+  }
+
   // --- what Dash calls ---
 
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.contrica = {
     start(_ready) {
+      for (const each of document.querySelectorAll(".content")) {
+        const inside = document.createElement("template");
+        inside.innerHTML = each.textContent;
+        each.parentElement.append(inside.content);
+      }
       push({ do: "open", text: location.hash.slice(1) || location.search.slice(1) });
       return window.dash_clientside.no_update;
     },
@@ -87,6 +129,15 @@
       root.dataset.ready = "";
       root.dataset.edit = String(state.id);
       next();
+      return window.dash_clientside.no_update;
+    },
+    filled() {
+      for (const { prop_id: id, value } of window.dash_clientside.callback_context.triggered) {
+        const place = $(id.split(".")[0].slice("html-".length));
+        if (!place || value === undefined || value === null) continue;
+        if (Array.isArray(value)) fillCards(place, value);
+        else fill(place, value);
+      }
       return window.dash_clientside.no_update;
     },
     // a field of Dash that a reader changed; what the server set itself is known already
@@ -124,12 +175,13 @@
     else if (at.classList.contains("help")) showHelp(at);
     else if (at.getAttribute("role") === "tab") openTab(at);
   });
-  document.addEventListener("change", (event) => {
-    const at = event.target.closest?.("[data-say]");
-    if (at && "value" in event.target) push({ do: "say", ...JSON.parse(at.dataset.say), value: event.target.value });
+  document.addEventListener("focusout", ({ target }) => {
+    if (filling || !target.dataset?.say || target.value === target.defaultValue) return;
+    push({ do: "say", ...JSON.parse(target.dataset.say), value: target.value });
   });
   const acts = {
-    dismiss: (at) => at.closest(".notice").remove(),
+    dismiss: (at) => { shown.delete($("notices")); at.closest(".notice").remove(); },
+    clear: () => window.contrica.clear(),
     mode: (at) => window.contrica.mode(at.dataset.mode),
     fit: () => window.contrica.reset(),
     kind: (at) => window.contrica.toggle(Number(at.dataset.kind), at),
@@ -144,7 +196,9 @@
       each.tabIndex = on ? 0 : -1;
       $(each.getAttribute("aria-controls")).hidden = !on;
     }
-    for (const plot of $(at.getAttribute("aria-controls")).querySelectorAll(".js-plotly-plot")) window.Plotly.Plots.resize(plot);
+    for (const plot of $(at.getAttribute("aria-controls")).querySelectorAll(".js-plotly-plot")) {
+      if (plot._fullLayout) window.Plotly.Plots.resize(plot);
+    }
   }
   window.contricaDesk = { push, openTab: (id) => openTab($(id)), state: () => known, idle: () => !sending && !queue.length };
 
@@ -161,7 +215,7 @@
     link.addEventListener("click", (event) => { // the hash is the state's
       event.preventDefault();
       closeHelp();
-      $("glossary").open = true;
+      $("glossary").querySelector("details").open = true;
       told.scrollIntoView({ block: "center" });
       told.focus();
     });

@@ -7,7 +7,7 @@
   const $ = (id) => document.getElementById(id);
   const set = (id, props) => window.dash_clientside.set_props(id, props);
   const SLOW = 30; // milliseconds of a frame beyond which fewer points are drawn while the plot moves
-  let data = null, hidden = new Set(), path = null, chosen = -1, stride = 1, rest = 0, index = null;
+  let data = null, hidden = new Set(), path = null, chosen = -1, pathAxes = "", stride = 1, rest = 0, index = null;
   let plot = null, mode = "lasso", hovering = 0;
 
   const bytes = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0)).buffer;
@@ -131,6 +131,7 @@
     }
     if (!corners || corners.length < 3) return;
     path = corners;
+    pathAxes = data.axes;
     data.inside = null;
     draw(false);
     window.contricaDesk.push({ do: "lasso", path: corners });
@@ -238,6 +239,7 @@
 
   window.contrica = {
     reset,
+    clear: () => cleared(true),
     mode(name) {
       mode = name;
       for (const each of document.querySelectorAll("[data-mode]")) each.setAttribute("aria-pressed", String(each.dataset.mode === name));
@@ -251,7 +253,7 @@
     },
   };
   Object.assign(window.dash_clientside.contrica, {
-    drawn(packed, lasso) {
+    drawn(packed) {
       if (!packed) return window.dash_clientside.no_update;
       if (data?.key !== packed.key) {
         if (data?.colours !== packed.colours) hidden = new Set();
@@ -259,7 +261,7 @@
         chosen = -1;
         index = null;
       }
-      path = lasso?.path || null;
+      if (path && pathAxes !== packed.axes) path = null; // it was drawn in other scores
       data.inside = null;
       const settle = (tries) => {
         if (!graph()?._fullLayout && tries) return setTimeout(() => settle(tries - 1), 50);
