@@ -12,7 +12,7 @@ SWITCHES = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 )
-# Milliseconds that a refit, or what is computed beside it, may take on a machine that does other things too.
+# Milliseconds that an answer may take, on a machine that does other things too.
 PATIENCE = 60_000
 
 
@@ -83,7 +83,8 @@ class Reader:
         self.page.locator("#how-many").scroll_into_view_if_needed()
         start, end, y = self.page.evaluate(
             """([row, to]) => {
-              const plot = document.querySelector("#how-many .js-plotly-plot"), box = plot.getBoundingClientRect();
+              const plot = document.querySelector("#how-many .js-plotly-plot");
+              const box = plot.getBoundingClientRect();
               const all = plot._fullLayout, end = row ? row + 1 : "";
               const x = all[`xaxis${end}`], y = all[`yaxis${end}`], from = all.shapes[row].x0;
               const at = (value) => box.left + x._offset + x.l2p(value);

@@ -103,19 +103,16 @@ def keys_of(desk: Desk) -> dict[str, str]:
     dict of str to str
     """
     state = desk.state
-    fit, said = (
-        state.fit_text,
-        json.dumps([(e.fit, e.index, e.name, e.verdict) for e in state.edits]),
-    )
-    names = json.dumps([(e.fit, e.index, e.name) for e in state.edits])
-    notes = json.dumps([(e.fit, e.index, e.note) for e in state.edits])
+    fit, edits = state.fit_text, sorted(state.edits, key=lambda each: (each.fit, each.index))
+    names = json.dumps([(e.fit, e.index, e.name) for e in edits if e.name])
+    said = json.dumps([(e.fit, e.index, e.name, e.verdict, e.note) for e in edits])
     view = json.dumps([state.x, state.y, state.colour, state.background, state.drawn])
     done = str(desk.n_done)
     lasso = str(desk.n_lassos) if desk.lasso is not None else ""
     return {
         "scatter": "\n".join([fit, view, names]),
         "fit": "\n".join([fit, names]),
-        "cards": "\n".join([fit, said, notes, str(state.order), str(state.card), done]),
+        "cards": "\n".join([fit, said, str(state.order), str(state.card), done]),
         "why": "\n".join([fit, names, str(state.card)]),
         "rows": "\n".join([fit, str(state.x), str(state.y), lasso]),
         "controls": "\n".join([state.encode()]),

@@ -246,16 +246,17 @@ def _undo(desk: Desk, edit: Mapping[str, Any]) -> None:
 
 def _lasso(desk: Desk, edit: Mapping[str, Any]) -> None:
     path = edit.get("path")
-    state = desk.state
+    corners = None
+    if path:
+        try:
+            corners = np.asarray(path, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise _unknown("lasso", "of no corners") from error
+        if corners.ndim != 2 or corners.shape[1] != 2 or not np.isfinite(corners).all():
+            raise _unknown("lasso", "of no corners")
+        corners = corners[:: -(-len(corners) // MAX_CORNERS)]
     desk.n_lassos += 1
-    if not path:
-        desk.lasso = None
-        return
-    corners = np.asarray(path, dtype=float)
-    if corners.ndim != 2 or corners.shape[1] != 2 or not np.isfinite(corners).all():
-        raise _unknown("lasso", "of no corners")
-    step = -(-len(corners) // MAX_CORNERS)
-    desk.lasso, desk.lasso_axes = corners[::step], (state.x, state.y)
+    desk.lasso, desk.lasso_axes = corners, (desk.state.x, desk.state.y)
 
 
 def _job(desk: Desk, edit: Mapping[str, Any]) -> None:
