@@ -15,6 +15,8 @@ import numpy as np
 from contrica.explorer import Explorer, ExplorerData, ViewState
 
 N_NEW = 4
+# Solvers, with ranks given where they are asked for; and "joint" where it has to choose them.
+CASES = ["auto", "subspace", "paper", "joint", "joint-choosing"]
 
 
 def drawn(n_rows: int, n_variables: int, seed: int) -> ExplorerData:
@@ -31,6 +33,9 @@ def requests(solver: str, n_refits: int) -> list[ViewState]:
     """Another state every time, as a reader who drags ℓ or r, or keeps more, would ask for it."""
     found = []
     for i in range(n_refits):
+        if solver == "joint-choosing":
+            found.append(ViewState("joint", n_components=2 + i % 3, random_state=i))
+            continue
         if solver in ("auto", "subspace"):
             l = None if i % 4 == 3 else 2 + i % 7  # noqa: E741 - the paper's ℓ
             found.append(ViewState(solver, n_foreground=l, n_components=1 + i % 3, random_state=i))
@@ -57,7 +62,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--variables", type=int, default=30)
     parser.add_argument("--refits", type=int, default=12)
-    parser.add_argument("--solvers", nargs="+", default=["auto", "subspace", "paper", "joint"])
+    parser.add_argument("--solvers", nargs="+", choices=CASES, default=CASES)
     options = parser.parse_args()
     explorer = Explorer(drawn(options.rows, options.variables, 0))
     told = {}

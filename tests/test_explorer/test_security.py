@@ -215,12 +215,12 @@ def test_names_from_data_are_never_in_the_page_as_markup(client):
 def test_a_session_does_not_see_another(tmp_path):
     server = Server(small_data(), folder=tmp_path).start()
     try:
-        check_sessions_apart(server)
+        assert_sessions_apart(server)
     finally:
         server.stop()
 
 
-def check_sessions_apart(server):
+def assert_sessions_apart(server):
     one, other = Client(server).enter(), Client(server).enter()
     cookie = server.sessions.cookie
     assert one.cookies[cookie] != other.cookies[cookie]
