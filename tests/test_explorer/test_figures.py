@@ -310,10 +310,9 @@ def test_every_quantity_has_one_sentence_and_its_page():
 
 
 def test_colours_are_searched_among_columns_and_variables(explorer):
-    state = explorer.default_state()
-    every = [each["value"] for each in colour_options(explorer, state)]
+    every = [each["value"] for each in colour_options(explorer, "dataset")]
     assert every[:3] == ["dataset", "column:kind", "column:age"]
-    assert [each["value"] for each in colour_options(explorer, state, "FOU")] == [
+    assert [each["value"] for each in colour_options(explorer, "dataset", "FOU")] == [
         *("variable:four", "dataset")
     ]
 

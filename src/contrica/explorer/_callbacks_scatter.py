@@ -6,7 +6,7 @@ from typing import Any
 
 import dash
 import numpy as np
-from dash import ClientsideFunction, Input, Output
+from dash import ClientsideFunction, Input, Output, State
 
 from contrica.explorer._callbacks_edit import told
 from contrica.explorer._desk import Desk, desk_of
@@ -27,19 +27,20 @@ MAX_POINTS, MAX_OFFERED = 200_000, 40
 MAX_TOLD, MANY = 6, 20_000
 
 
-def colour_options(explorer: Explorer, state: ViewState, search: str = "") -> list[dict[str, str]]:
+def colour_options(explorer: Explorer, chosen: str, search: str = "") -> list[dict[str, str]]:
     """What rows can be coloured by, of what a reader looks for: at most so many.
 
     Parameters
     ----------
     explorer : Explorer
-    state : ViewState
+    chosen : str
+        Which is always among them.
     search : str
 
     Returns
     -------
     list of dict
-        As a drop-down list takes them; the present choice is always among them.
+        As a drop-down list takes them.
     """
     data = explorer.data
     found = {"dataset": "foreground and background"}
@@ -49,7 +50,7 @@ def colour_options(explorer: Explorer, state: ViewState, search: str = "") -> li
     found |= {f"variable:{name}": f"{name} (variable)" for name in data.names}
     words = search.casefold().split()
     match = [key for key, text in found.items() if all(word in text.casefold() for word in words)]
-    shown = dict.fromkeys([*match[:MAX_OFFERED], state.colour])
+    shown = dict.fromkeys([*match[:MAX_OFFERED], chosen])
     return [{"label": found.get(key, key.partition(":")[2]), "value": key} for key in shown]
 
 
@@ -115,13 +116,18 @@ def register_scatter(app: dash.Dash, sessions: Sessions) -> None:
         Output("colour", "value"),
         Input("key-controls", "data"),
         Input("colour", "search_value"),
+        State("colour", "value"),
         prevent_initial_call=True,
     )
     @told
-    def offered(key: Any, search: Any) -> Any:
+    def offered(key: Any, search: Any, chosen: Any) -> Any:
         session = sessions.current()
         state = session.history.now
-        return colour_options(session.explorer, state, str(search or "")[:200]), state.colour
+        searched = dash.ctx.triggered_prop_ids.keys() == {"colour.search_value"}
+        # what was just chosen is on its way, and may not be the state's yet
+        kept = str(chosen) if searched and chosen else state.colour
+        found = colour_options(session.explorer, kept, str(search or "")[:200])
+        return found, dash.no_update if searched else kept
 
     @app.callback(Output("told", "data"), Input("hovered", "data"), prevent_initial_call=True)
     @told

@@ -6,7 +6,7 @@
   "use strict";
   const $ = (id) => document.getElementById(id);
   const set = (id, props) => window.dash_clientside.set_props(id, props);
-  const SLOW = 30; // milliseconds of a frame beyond which fewer points are drawn while the plot moves
+  const SLOW = 22; // milliseconds of a frame beyond which fewer points are drawn while the plot moves
   let data = null, hidden = new Set(), path = null, chosen = -1, pathAxes = "", stride = 1, rest = 0, index = null;
   let plot = null, mode = "lasso", hovering = 0;
 
@@ -226,7 +226,12 @@
     plot = graph();
     if (!plot || plot.contrica) return;
     plot.contrica = true;
-    plot.on("plotly_relayouting", () => requestAnimationFrame(() => draw(true)));
+    let waits = false;
+    plot.on("plotly_relayouting", () => { // once in a frame
+      if (waits) return;
+      waits = true;
+      requestAnimationFrame(() => { waits = false; draw(true); });
+    });
     plot.on("plotly_relayout", () => draw(false));
     plot.on("plotly_afterplot", () => draw(false));
     plot.on("plotly_selected", lassoed);
