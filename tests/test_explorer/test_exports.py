@@ -7,9 +7,11 @@ import subprocess
 import sys
 from dataclasses import fields, replace
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 from contrica import ContrastiveICA
 from contrica.cli.explore import _data
@@ -169,6 +171,11 @@ def folder(tmp_path, monkeypatch):
     np.save("fore.npy", data.fore.astype(np.float32))
     np.save("wide.npy", np.eye(9))
     np.save("back.npy", data.backs[0].astype(np.float32))
+    cells = anndata.AnnData(
+        scipy.sparse.csr_matrix(both.iloc[:, 1:7].to_numpy().round(1)),
+        obs=both[["kind of row", "animal"]].set_index(both["id"]),
+    )
+    cells.write_h5ad("cells.h5ad")
     return tmp_path
 
 
@@ -181,6 +188,12 @@ SOURCES = [
         "background": ["it's a control"],
         "groups": "animal",
         "drop": "id",
+    },
+    {
+        "data": "cells.h5ad",
+        "foreground": "kind of row=case",
+        "background": ["kind of row=it's a control"],
+        "groups": "animal",
     },
 ]
 
