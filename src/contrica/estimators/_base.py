@@ -132,12 +132,16 @@ class BaseContrastive(ScoringContrastive):
             if summed and labels is not None:
                 _raise_groups_of_sums()
             problem = self._sum(X, background) if summed else self._read(X, y, background, labels)
-            with few_threads(problem.n_features):
-                found = self._separate(problem, rng)
-                if problem.is_grouped:
-                    found = rank_by_groups(problem, found)
-            self._store(problem, found)
+            self._solve(problem, rng)
         return self
+
+    def _solve(self, problem: Problem, rng: np.random.Generator) -> None:
+        """Work the patterns out from a problem, and store them."""
+        with few_threads(problem.n_features):
+            found = self._separate(problem, rng)
+            if problem.is_grouped:
+                found = rank_by_groups(problem, found)
+        self._store(problem, found)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         if isinstance(X, Iterator | DataSums):

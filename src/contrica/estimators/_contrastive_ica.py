@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -384,6 +385,31 @@ class ContrastiveICA(BaseContrastive):
         """
         self._check_fitted()
         return Summary("\n".join(summary_lines(self)))
+
+    def explore(self, X: Any, *, background: Any, **options: Any) -> Any:
+        """Open a page in which to look at foreground against background, and to turn the knobs.
+
+        It opens with the parameters of this estimator, which need not be fitted and stays as it is. The
+        page is served to this machine only, at an address with a token in it, until ``stop()`` or the end
+        of Python; a notebook shows it in a frame. Needs ``pip install 'contrica[explorer]'``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Foreground.
+        background : array-like of shape (n_background_samples, n_features), list of such, or Background
+        **options
+            As of `contrica.explorer.open_page`: ``groups``, ``metadata``, ``image_shape``, ``port`` and
+            so on.
+
+        Returns
+        -------
+        Server
+            With ``address`` and ``stop()``.
+        """
+        # the explorer stands outside of the estimators, and is loaded when one is asked for
+        outside = import_module("contrica.explorer")
+        return outside.open_page(self, X, background=background, **options)
 
     def group_lines(self) -> list[str]:
         """What groups of rows say, in words: their p-value, and by how many each pattern is carried.
