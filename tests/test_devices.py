@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import contrica.rows.device
+import contrica.rows.moving
 from contrica import ContrastiveICA, ProportionalContrastiveICA
-from contrica.errors import DataError, PackageMissingError, ParameterError
+from contrica.errors import DataError, PackageMissingError, ParameterError, collected
 from contrica.moments.fourth import cumulants
 from contrica.moments.matrix_free import CumulantOperator
 from contrica.moments.packed import BlockMoments, Moments
 from contrica.moments.projection import common_basis
 from contrica.rows.containers import as_rows
-from contrica.rows.device import on_device, to_numpy
+from contrica.rows.device import to_numpy
+from contrica.rows.moving import on_device
 from contrica.rows.products import chosen_rows, gram_times, projected, rows_times
 from contrica.rows.protocol import iterate_blocks
 from contrica.rows.summary import column_summary
@@ -147,13 +148,16 @@ def test_numpy_rows_are_moved_to_a_device(device, share, pair, monkeypatch):
     pytest.importorskip("array_api_compat")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
-    monkeypatch.setattr(contrica.rows.device, "DEVICE_SHARE", share)
+    monkeypatch.setattr(contrica.rows.moving, "DEVICE_SHARE", share)
     where = "cpu:0" if device == "cpu" else device  # not the plain "cpu", which stays with numpy
-    moved = on_device(pair[0], where)
+    with collected():
+        moved = on_device(pair[0], where)
     assert isinstance(next(iterate_blocks(moved, 50)), torch.Tensor)
     X, Y = pair
     expected = ContrastiveICA(2, random_state=0).fit(X, background=Y)
-    model = ContrastiveICA(2, random_state=0, device=where).fit(X, background=Y)
+    with collected() as told:
+        model = ContrastiveICA(2, random_state=0, device=where).fit(X, background=Y)
+    assert {warning.code for warning in told} == ({"device-memory"} if share == 0 else set())
     assert_allclose(model.components_, expected.components_, atol=1e-6)
     assert isinstance(model.transform(X), np.ndarray)
 
@@ -241,7 +245,7 @@ def test_what_is_not_there_is_said(pair, monkeypatch):
     assert 'device="abacus" is not a device' in str(caught.value)
     with raises(DataError, "dimensions", "X"):
         ContrastiveICA(2).fit(torch.zeros((2, 3, 4)), background=Y)
-    monkeypatch.setattr(contrica.rows.device, "_torch", lambda: None)
+    monkeypatch.setattr(contrica.rows.moving, "_torch", lambda: None)
     monkeypatch.setitem(__import__("sys").modules, "cupy", None)
     with raises(PackageMissingError, "package-missing", "device") as caught:
         ContrastiveICA(2, device="cuda").fit(X, background=Y)

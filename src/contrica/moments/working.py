@@ -26,10 +26,12 @@ from contrica.moments.projection import (
     survey,
 )
 from contrica.rows.dataset import Dataset
-from contrica.rows.device import Rounding, on_device
+from contrica.rows.device import Rounding
 from contrica.rows.groups import Groups
 from contrica.rows.memory import check_memory, memory_budget
+from contrica.rows.moving import check_one_device, on_device, settle_on
 from contrica.rows.products import projected
+from contrica.rows.protocol import Rows
 from contrica.validation import as_basis
 
 __all__ = ["Working", "Workplace"]
@@ -212,6 +214,20 @@ class Workplace:
         """
         for part in datasets:
             part.rows = on_device(part.rows, self.device)
+        settle_on([part.rows for part in datasets], self.device)
+
+    def move_compressed(self, datasets: Sequence[Dataset]) -> None:
+        """As `move`, of compressed rows: before they are read for the first time.
+
+        Parameters
+        ----------
+        datasets : sequence of Dataset
+        """
+        rows = [part.rows for part in datasets]
+        check_one_device(rows, [part.name for part in datasets], self.device)
+        for part in datasets:
+            if isinstance(part.rows, Rows) and part.rows.sparse:
+                part.rows = on_device(part.rows, self.device)
 
     def axes(self, datasets: Sequence[Dataset]) -> np.ndarray | None:
         """The axes to work in: those given, or common principal ones, for which rows are read once.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dsygvx
 
+from contrica.moments.spectra import is_positive_definite, top_ratio
+from contrica.rows.device import like
 from contrica.solvers.contrast_directions import contrast_axes, rounding_of
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.rescaling import Rescaling
@@ -143,9 +145,11 @@ def count_directions(
         [largest_ratio(*part[:2], floor) for part, floor in zip(splits, floors, strict=True)]
     )
     p_values = [_share(null >= ratios[0] * (1 - 1e-9))]
+    # the first columns of it span the last of the axes, as many of them
+    left = like(observed.back, np.linalg.qr(axes[:, ::-1])[0] if p_values[0] <= level else axes)
     while p_values[-1] <= level and len(p_values) < ratios.size:
         # orthonormal axes of what the directions before leave
-        inside = np.linalg.qr(axes[:, len(p_values) :])[0]
+        inside = left[:, : ratios.size - len(p_values)]
         p_values.append(max(_share(_exceeding(splits, inside, null * floors)), p_values[-1]))
     found = np.array(p_values)
     chosen, clear, possible = (
@@ -169,7 +173,7 @@ def _share(exceeding: np.ndarray) -> float:
     return float((1 + np.sum(exceeding[1:])) / exceeding.size)
 
 
-def _exceeding(splits: Splits, inside: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+def _exceeding(splits: Splits, inside: Any, bounds: np.ndarray) -> np.ndarray:
     """Which assignments have a largest ratio along some axes that is at least the observed one's.
 
     A ratio along some axes, where ρ is smaller, is at most that of all directions times how many times
@@ -197,16 +201,19 @@ def _is_below(part: Split, bound: float, floor: float) -> bool:
     if rounding > 1e-7 * bound * floor:
         return False
     gap = (1 - 1e-6) * bound * part.back - part.fore
-    gap.flat[:: len(gap) + 1] += (1 - 1e-6) * bound * floor
+    added = (1 - 1e-6) * bound * floor
+    if not isinstance(gap, np.ndarray):
+        return is_positive_definite(gap + added * like(gap, np.eye(len(gap))))
+    gap.flat[:: len(gap) + 1] += added
     return bool(dpotrf(gap, overwrite_a=1)[1] == 0)
 
 
-def largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
+def largest_ratio(fore: Any, back: Any, floor: float) -> float:
     """First of the ratios of `contrast_axes`, and no other: a thousand permutations ask for it.
 
     Parameters
     ----------
-    fore, back : ndarray of shape (p, p)
+    fore, back : ndarray or tensor of shape (p, p)
         Covariances.
     floor : float
         ρ.
@@ -216,9 +223,12 @@ def largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
     float
     """
     p = len(fore)
-    damped = back.copy()
     # an outlying row among few others makes rounding larger than in the data
-    damped.flat[:: p + 1] += max(floor, rounding_of(back))
+    floor = max(floor, rounding_of(back))
+    if not isinstance(fore, np.ndarray):
+        return top_ratio(fore, back + floor * like(back, np.eye(p)))
+    damped = back.copy()
+    damped.flat[:: p + 1] += floor
     # LAPACK itself: around it scipy's checks take as long as the answer
     values, *_, info = dsygvx(fore.T, damped.T, jobz="N", range="I", il=p, iu=p, overwrite_b=1)
     if info:

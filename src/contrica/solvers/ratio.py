@@ -6,6 +6,7 @@ import numpy as np
 
 from contrica.errors import PatternWarning, warn
 from contrica.moments.estimates import Cumulants
+from contrica.moments.spectra import pseudo_solve, symmetric_values
 
 __all__ = ["contrast_ratio", "filters_of", "source_ratio"]
 
@@ -81,7 +82,7 @@ def filters_of(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (p, k)
     """
-    solved = np.linalg.pinv(covariance, hermitian=True) @ vectors
+    solved = pseudo_solve(covariance, vectors)
     gains = np.einsum("ik,ik->k", vectors, solved)
     # A pattern along which the foreground does not vary has no filter but itself.
     return np.where(gains > 0, solved / np.where(gains > 0, gains, 1.0), vectors)
@@ -92,9 +93,9 @@ def _ratio(vectors: np.ndarray, fore: np.ndarray, back: Cumulants, quiet: bool) 
         np.einsum("ik,ij,jk->k", vectors, form, vectors, optimize=True)
         for form in (fore, back.covariance)
     )
-    scale = float(np.linalg.eigvalsh(back.covariance)[-1])
+    scale = float(symmetric_values(back.covariance)[-1])
     if scale <= 0:  # a constant background: measure against the foreground instead
-        scale = max(float(np.linalg.eigvalsh(fore)[-1]), np.finfo(float).tiny)
+        scale = max(float(symmetric_values(fore)[-1]), np.finfo(float).tiny)
     floor = max(back.n_samples, back.n_features) * np.finfo(float).eps * scale
     floored = below < floor
     if floored.any() and not quiet:
