@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from contrica import ContrastiveICA
 
 CELLS, GENES, SHARE, BLOCK = 10**6, 2000, 0.05, 20_000
+DEVICE, MOMENT_ROWS = "cuda", 10**6
 MISSED = []
 
 
@@ -96,7 +97,7 @@ def wide_pair(n, p, seed=0):
     import torch
 
     torch.manual_seed(seed)
-    kind = {"dtype": torch.float64, "device": "cuda"}
+    kind = {"dtype": torch.float64, "device": DEVICE}
 
     def laplace(k):
         signs = torch.sign(torch.rand((n, k), **kind) - 0.5)
@@ -114,7 +115,7 @@ def on_card(X):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # compressed rows are new to torch
-        parts = (torch.as_tensor(part).cuda() for part in (X.indptr, X.indices, X.data))
+        parts = (torch.as_tensor(part).to(DEVICE) for part in (X.indptr, X.indices, X.data))
         return torch.sparse_csr_tensor(*parts, size=X.shape, check_invariants=False)
 
 
@@ -140,9 +141,9 @@ def recovered(model, B):
 def warm_up(folder):
     """What a process sets up once: libraries of dense and of sparse products, and eigenvalues."""
     pair = [cells(BLOCK, salient)[:3000, :600] for salient in (True, False)]
-    took, _ = timed(lambda: fitted(ContrastiveICA(2, n_pcs=20, device="cuda"), pair))
+    took, _ = timed(lambda: fitted(ContrastiveICA(2, n_pcs=20, device=DEVICE), pair))
     X, Y, _ = wide_pair(2000, 300)
-    more, _ = timed(lambda: fitted(wide_model("cuda"), (X, Y)))
+    more, _ = timed(lambda: fitted(wide_model(DEVICE), (X, Y)))
     tell(f"set up once per process, in two small fits: {took + more:.1f} s")
 
 
@@ -160,7 +161,7 @@ def sparse_on_card(folder):
 
 def sparse_from_host(folder):
     pair = [cells(CELLS // 2, salient) for salient in (True, False)]
-    runs = [timed(lambda: fitted(cell_model("cuda"), pair)) for _ in range(2)]
+    runs = [timed(lambda: fitted(cell_model(DEVICE), pair)) for _ in range(2)]
     against(
         15, f"{CELLS} × {GENES} CSR, 50 components, from host memory", [took for took, _ in runs]
     )
@@ -168,17 +169,17 @@ def sparse_from_host(folder):
 
 def wide(folder):
     X, Y, B = wide_pair(12_399, GENES)
-    runs = [timed(lambda: fitted(wide_model("cuda"), (X, Y))) for _ in range(2)]
+    runs = [timed(lambda: fitted(wide_model(DEVICE), (X, Y))) for _ in range(2)]
     against(5, f"12399 × {GENES}, n_pcs=None, auto, from host memory", [took for took, _ in runs])
     tell(f"median |cos| to the true patterns {recovered(runs[0][1], B):.4f}")
-    timed(lambda: fitted(wide_model("cuda"), (X, Y)), folder and f"{folder}/wide.txt")
+    timed(lambda: fitted(wide_model(DEVICE), (X, Y)), folder and f"{folder}/wide.txt")
 
 
 def refits(folder):
     from contrica.inference import significance, stability
 
     X, Y, _ = wide_pair(14_000, 500)
-    model = fitted(ContrastiveICA(2, n_pcs=30, random_state=0, device="cuda"), (X, Y))
+    model = fitted(ContrastiveICA(2, n_pcs=30, random_state=0, device=DEVICE), (X, Y))
     both = [
         timed(lambda: significance(model, X, background=Y, n_permutations=199, random_state=0))[0],
         timed(
@@ -192,7 +193,7 @@ def refits(folder):
 
 def sparse_as_on_cpu(folder):
     pair = [cells(CELLS // 2, salient)[: CELLS // 20] for salient in (True, False)]
-    took, card = timed(lambda: fitted(cell_model("cuda"), pair))
+    took, card = timed(lambda: fitted(cell_model(DEVICE), pair))
     slow, here = timed(lambda: fitted(cell_model(None), pair))
     away = nearness(card.components_, here.components_)
     tell(
@@ -207,7 +208,7 @@ def in_blocks(folder):
     pair = [cells(CELLS // 2, salient) for salient in (True, False)]
     share, moving.DEVICE_SHARE = moving.DEVICE_SHARE, 1e-4
     try:
-        took, _ = timed(lambda: fitted(cell_model("cuda"), pair))
+        took, _ = timed(lambda: fitted(cell_model(DEVICE), pair))
     finally:
         moving.DEVICE_SHARE = share
     tell(f"{CELLS} × {GENES} CSR moved block by block in every pass: {took:.2f} s")
@@ -221,14 +222,14 @@ def packed(folder):
     from contrica.rows.containers import as_rows
     from contrica.rows.moving import on_device
 
-    n, p = 10**6, 100
+    n, p = MOMENT_ROWS, 100
     for dtype in (torch.float64, torch.float32):
-        X = torch.randn((n, p), dtype=dtype, device="cuda")
-        block = torch.randn((20_000, n_packed(p)), dtype=dtype, device="cuda")
+        X = torch.randn((n, p), dtype=dtype, device=DEVICE)
+        block = torch.randn((20_000, n_packed(p)), dtype=dtype, device=DEVICE)
         rows = on_device(as_rows(X), dtype=str(dtype).split(".")[1])
 
         def product(block=block):
-            total = torch.zeros((block.shape[1],) * 2, dtype=block.dtype, device="cuda")
+            total = torch.zeros((block.shape[1],) * 2, dtype=block.dtype, device=DEVICE)
             for _ in range(n // len(block)):
                 total.addmm_(block.T, block)
 
@@ -252,7 +253,7 @@ def paper(folder):
         solver="paper",
         n_background=10,
         n_foreground=20,
-        device="cuda",
+        device=DEVICE,
         random_state=0,
     )
     took, model = timed(lambda: fitted(model, (X, Y)))
@@ -261,7 +262,7 @@ def paper(folder):
 
 def wide_as_on_cpu(folder):
     X, Y, _ = wide_pair(12_399, GENES)
-    _, card = timed(lambda: fitted(wide_model("cuda"), (X, Y)))
+    _, card = timed(lambda: fitted(wide_model(DEVICE), (X, Y)))
     slow, here = timed(lambda: fitted(wide_model(None), (X, Y)))
     away = nearness(card.components_, here.components_)
     tell(

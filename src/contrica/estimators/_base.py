@@ -208,7 +208,7 @@ class BaseContrastive(ScoringContrastive):
     def _place(self, datasets: Sequence[Dataset]) -> None:
         # gaps are filled where rows are on the host
         if not self._fills_gaps:
-            self._workplace.move_compressed(datasets)
+            self._workplace.read_there(datasets)
 
     @property
     def _request(self) -> Request:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -31,7 +31,6 @@ from contrica.rows.groups import Groups
 from contrica.rows.memory import check_memory, memory_budget
 from contrica.rows.moving import check_one_device, on_device, settle_on
 from contrica.rows.products import projected
-from contrica.rows.protocol import Rows
 from contrica.validation import as_basis
 
 __all__ = ["Working", "Workplace"]
@@ -213,11 +212,12 @@ class Workplace:
         datasets : sequence of Dataset
         """
         for part in datasets:
-            part.rows = on_device(part.rows, self.device)
+            moved = on_device(part.rows, self.device) if part.moved is None else part.moved
+            part.rows = moved
         settle_on([part.rows for part in datasets], self.device)
 
-    def move_compressed(self, datasets: Sequence[Dataset]) -> None:
-        """As `move`, of compressed rows: before they are read for the first time.
+    def read_there(self, datasets: Sequence[Dataset]) -> None:
+        """Have what is in memory moved before it is read for the first time.
 
         Parameters
         ----------
@@ -226,8 +226,7 @@ class Workplace:
         rows = [part.rows for part in datasets]
         check_one_device(rows, [part.name for part in datasets], self.device)
         for part in datasets:
-            if isinstance(part.rows, Rows) and part.rows.sparse:
-                part.rows = on_device(part.rows, self.device)
+            part.to_device = partial(on_device, device=self.device)
 
     def axes(self, datasets: Sequence[Dataset]) -> np.ndarray | None:
         """The axes to work in: those given, or common principal ones, for which rows are read once.
