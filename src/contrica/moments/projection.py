@@ -17,7 +17,7 @@ from contrica.moments.fourth import MAX_PACKED_FEATURES, cumulants, fits_packed
 from contrica.moments.grouped import GroupMoments
 from contrica.moments.packed import BlockMoments, PointMoments, expanded_rows
 from contrica.moments.scatter import Scatter
-from contrica.moments.spectra import symmetric_spectrum, symmetric_values
+from contrica.moments.spectra import symmetric_spectrum, symmetric_values, varies_everywhere
 from contrica.moments.symmetric import fix_signs
 from contrica.rows.containers import as_rows
 from contrica.rows.memory import memory_budget
@@ -570,7 +570,8 @@ def _span(datasets: Sequence[_Centred], whole: ColumnSummary, budget: int) -> np
         if not _by_scatter([X for X, _ in datasets], budget):
             return None
         scatter = _scatter(datasets)
-        rank = _rank(symmetric_values(scatter)[::-1])  # which says whether axes are needed
+        # which says whether axes are needed
+        rank = p if varies_everywhere(scatter) else _rank(symmetric_values(scatter)[::-1])
         axes = None if rank == p else symmetric_spectrum(scatter, rank)[1][:, ::-1]
     else:
         values, axes, _ = _leading_axes(datasets, whole, rows, budget)

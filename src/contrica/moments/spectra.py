@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, eigh_tridiagonal
+from scipy.linalg.lapack import dpotrf
 
 from contrica.rows.device import like, namespace, package_of, same_kind, to_numpy
 from contrica.rows.moving import card, there
@@ -15,10 +16,13 @@ __all__ = [
     "is_positive_definite",
     "is_worked_on_card",
     "lower_solve",
+    "orthonormal",
     "pseudo_solve",
     "symmetric_spectrum",
     "symmetric_values",
     "top_ratio",
+    "top_value",
+    "varies_everywhere",
 ]
 
 # Matrices from this size on are worked on by a card; smaller ones are done before they have got there.
@@ -56,6 +60,62 @@ def symmetric_values(matrix: np.ndarray) -> np.ndarray:
         return np.asarray(np.linalg.eigvalsh(matrix))
     own = there(matrix)
     return to_numpy(namespace(own).linalg.eigvalsh(own))
+
+
+def top_value(matrix: np.ndarray) -> float:
+    """The largest eigenvalue of a symmetric matrix that has no negative ones.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (p, p)
+
+    Returns
+    -------
+    float
+    """
+    if not is_worked_on_card(len(matrix)):
+        return float(np.linalg.eigvalsh(matrix)[-1])
+    return _largest(there(matrix))
+
+
+def varies_everywhere(matrix: np.ndarray) -> bool:
+    """Whether a symmetric matrix is of full rank for sure: quick, False where rounding could decide.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (p, p)
+
+    Returns
+    -------
+    bool
+    """
+    if is_worked_on_card(len(matrix)):
+        return _is_of_full_rank(there(matrix))
+    lowered = matrix.copy()
+    lowered.flat[:: len(matrix) + 1] -= _rank_room(matrix)
+    return bool(dpotrf(lowered.T, overwrite_a=1)[1] == 0)
+
+
+def _rank_room(matrix: Any) -> float:
+    """What eigenvalues are wrong by, and less than which none counts, four times over."""
+    return 4 * matrix.shape[0] * np.finfo(float).eps * float(matrix.trace())
+
+
+def orthonormal(columns: np.ndarray) -> np.ndarray:
+    """Orthonormal columns, the first k of which span the first k of those given.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (p, k)
+
+    Returns
+    -------
+    ndarray of shape (p, k)
+    """
+    if not is_worked_on_card(len(columns)):
+        return np.asarray(np.linalg.qr(columns)[0])
+    own = there(columns)
+    return to_numpy(namespace(own).linalg.qr(own)[0])
 
 
 def symmetric_spectrum(
@@ -126,6 +186,10 @@ def pseudo_solve(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
     if not is_worked_on_card(len(matrix)):
         return np.asarray(np.linalg.pinv(matrix, hermitian=True) @ columns)
     own = there(matrix)
+    if _is_of_full_rank(own):
+        root = namespace(own).linalg.cholesky(own)
+        solved = lower_solve(root, lower_solve(root, like(own, columns)), transposed=True)
+        return to_numpy(solved)
     values, vectors = namespace(own).linalg.eigh(own)
     sizes = to_numpy(values)
     kept = np.abs(sizes) > 1e-15 * np.abs(sizes).max()  # as numpy's
@@ -158,6 +222,12 @@ def _whitened(root: Any, fore: Any) -> Any:
     """``L⁻¹ Σ_x L⁻ᵀ``, symmetric to the last digit."""
     inside = lower_solve(root, lower_solve(root, fore).T)
     return (inside + inside.T) / 2
+
+
+def _is_of_full_rank(matrix: Any) -> bool:
+    """Whether a symmetric tensor is positive definite by more than rounding; quick."""
+    p = matrix.shape[0]
+    return is_positive_definite(matrix - _rank_room(matrix) * like(matrix, np.eye(p)))
 
 
 def is_positive_definite(matrix: Any) -> bool:
@@ -197,9 +267,12 @@ def top_ratio(fore: Any, back: Any) -> float:
     -------
     float
     """
-    xp = namespace(fore)
-    inside = _whitened(xp.linalg.cholesky(back), fore)
-    p = inside.shape[0]
+    return _largest(_whitened(namespace(fore).linalg.cholesky(back), fore))
+
+
+def _largest(inside: Any) -> float:
+    """The largest eigenvalue of a symmetric tensor, by Lanczos steps."""
+    xp, p = namespace(inside), inside.shape[0]
     most = min(MAX_STEPS, p)
     basis = xp.zeros((most + 1, p), **same_kind(inside))
     start = np.random.default_rng(0).standard_normal(p)

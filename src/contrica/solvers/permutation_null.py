@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dsygvx
 
-from contrica.moments.spectra import is_positive_definite, top_ratio
+from contrica.moments.spectra import is_positive_definite, orthonormal, top_ratio
 from contrica.rows.device import like
 from contrica.solvers.contrast_directions import contrast_axes, rounding_of
 from contrica.solvers.group_design import GroupDesign
@@ -146,7 +146,7 @@ def count_directions(
     )
     p_values = [_share(null >= ratios[0] * (1 - 1e-9))]
     # the first columns of it span the last of the axes, as many of them
-    left = like(observed.back, np.linalg.qr(axes[:, ::-1])[0] if p_values[0] <= level else axes)
+    left = like(observed.back, orthonormal(axes[:, ::-1]) if p_values[0] <= level else axes)
     while p_values[-1] <= level and len(p_values) < ratios.size:
         # orthonormal axes of what the directions before leave
         inside = left[:, : ratios.size - len(p_values)]
@@ -188,8 +188,17 @@ def _exceeding(splits: Splits, inside: Any, bounds: np.ndarray) -> np.ndarray:
         if product < 0.999 * bound * floor or _is_below(part, bound, floor):
             continue
         along = part.inside(inside)
-        found[i] = largest_ratio(along.fore, along.back, along.floor) >= bound
+        found[i] = _exceeds(along, bound)
     return found
+
+
+def _exceeds(part: Split, bound: float) -> bool:
+    """Whether some direction reaches a ratio; of tensors by a factor, which takes less than the ratio."""
+    floor = max(part.floor, rounding_of(part.back))
+    if isinstance(part.fore, np.ndarray):
+        return largest_ratio(part.fore, part.back, floor) >= bound
+    eye = like(part.back, np.eye(part.back.shape[0]))
+    return not is_positive_definite(bound * (part.back + floor * eye) - part.fore)
 
 
 def _is_below(part: Split, bound: float, floor: float) -> bool:

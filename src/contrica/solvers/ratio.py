@@ -6,7 +6,7 @@ import numpy as np
 
 from contrica.errors import PatternWarning, warn
 from contrica.moments.estimates import Cumulants
-from contrica.moments.spectra import pseudo_solve, symmetric_values
+from contrica.moments.spectra import pseudo_solve, top_value
 
 __all__ = ["contrast_ratio", "filters_of", "source_ratio"]
 
@@ -93,9 +93,9 @@ def _ratio(vectors: np.ndarray, fore: np.ndarray, back: Cumulants, quiet: bool) 
         np.einsum("ik,ij,jk->k", vectors, form, vectors, optimize=True)
         for form in (fore, back.covariance)
     )
-    scale = float(symmetric_values(back.covariance)[-1])
+    scale = top_value(back.covariance)
     if scale <= 0:  # a constant background: measure against the foreground instead
-        scale = max(float(symmetric_values(fore)[-1]), np.finfo(float).tiny)
+        scale = max(top_value(fore), np.finfo(float).tiny)
     floor = max(back.n_samples, back.n_features) * np.finfo(float).eps * scale
     floored = below < floor
     if floored.any() and not quiet:
