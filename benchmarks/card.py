@@ -76,12 +76,16 @@ def cell_block(seed, salient):
     """Counts of some cells, 5 % not zero; in the foreground two groups of genes go together."""
     rng = np.random.default_rng(seed)
     there = rng.random((BLOCK, GENES), dtype=np.float32) < SHARE
-    counts = np.zeros((BLOCK, GENES), dtype=np.float32)
-    counts[there] = rng.geometric(0.4, int(there.sum()))
+    ends = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=1))])
+    columns = np.flatnonzero(there) % GENES
+    found = sp.csr_matrix((rng.geometric(0.4, columns.size) * 1.0, columns, ends), there.shape)
     for first in (0, 30) if salient else ():
-        on = np.flatnonzero(rng.random(BLOCK) < 0.5)
-        counts[on[:, None], np.arange(first, first + 30)] += rng.poisson(0.7, (on.size, 30))
-    return sp.csr_matrix(counts).astype(np.float64)
+        on = np.repeat(np.flatnonzero(rng.random(BLOCK) < 0.5), 30)
+        genes = first + np.arange(on.size) % 30
+        added = rng.poisson(0.7, on.size) * 1.0
+        found = found + sp.csr_matrix((added, (on, genes)), there.shape)
+    found.eliminate_zeros()
+    return found
 
 
 @cache
