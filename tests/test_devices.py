@@ -12,7 +12,6 @@ from scipy.linalg import eigh
 import contrica.moments.projection
 import contrica.rows.moving
 import contrica.rows.summary
-import contrica.solvers.negentropy
 import contrica.solvers.permutation_null
 from contrica import ContrastiveICA, ProportionalContrastiveICA
 from contrica.errors import (
@@ -307,7 +306,7 @@ def test_large_matrices_are_worked_on_where_rows_are(rng, monkeypatch):
     _torch()
     monkeypatch.setattr(contrica.moments.spectra, "MIN_CARD_SIZE", 2)
     monkeypatch.setattr(contrica.moments.projection, "MAX_PACKED_FEATURES", 10)
-    monkeypatch.setattr(contrica.solvers.negentropy, "MIN_CARD_ENTRIES", 1)
+    monkeypatch.setattr(contrica.rows.moving, "MIN_CARD_ENTRIES", 1)
     A = rng.standard_normal((40, 40))
     X, Y = (rng.laplace(size=(n, 40)) @ A for n in (900, 700))
     X += 9 * rng.choice([-1, 1], (900, 2)) @ rng.standard_normal((2, 40))

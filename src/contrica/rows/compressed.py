@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -53,9 +52,7 @@ class CompressedParts(NamedTuple):
             return csr_matrix((self.entries, self.columns, self.ends), shape=shape)
         import torch
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # says that compressed rows are new to torch
-            return torch.sparse_csr_tensor(*self, size=shape, check_invariants=False)
+        return torch.sparse_csr_tensor(*self, size=shape, check_invariants=False)
 
 
 class CompressedRows(Rows):
@@ -191,9 +188,7 @@ def compressed_rows(data: Any, name: str) -> CompressedRows:
         )
     if package_of(data) == "torch":
         data = data.detach()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # says that compressed rows are new to torch
-            data = data if "csr" in str(data.layout) else data.to_sparse_csr()
+        data = data if "csr" in str(data.layout) else data.to_sparse_csr()
     else:
         data = data.tocsr()
     found = CompressedRows(CompressedParts.of(data), (int(data.shape[0]), int(data.shape[1])))

@@ -41,6 +41,7 @@ __all__ = [
     "check_one_device",
     "on_device",
     "room_on_card",
+    "rows_pay_on_card",
     "settle_on",
     "there",
     "work_on",
@@ -51,6 +52,8 @@ __all__ = [
 DEVICE_SHARE = 0.3
 # Blocks that there must be room for: two on their way, and what is made of them.
 MIN_BLOCKS = 8
+# Entries of rows below which the CPU has gone through them before a card has begun.
+MIN_CARD_ENTRIES = 100_000
 # Names that torch has for devices with memory of their own, and numbers of them.
 DEVICES = r"(cpu|cuda|mps|xpu|hip|xla|hpu)(:\d+)?"
 
@@ -351,6 +354,20 @@ def settle_on(rows: Sequence[Any], device: str | None) -> None:
 def card() -> str | None:
     """Where large matrices of the fit that goes on are worked on; ``None`` where by numpy."""
     return _card.get()
+
+
+def rows_pay_on_card(n_entries: int) -> bool:
+    """Whether rows of so many entries that are gone through again and again are to be on a card.
+
+    Parameters
+    ----------
+    n_entries : int
+
+    Returns
+    -------
+    bool
+    """
+    return n_entries >= MIN_CARD_ENTRIES and card() is not None
 
 
 def there(array: np.ndarray) -> Any:

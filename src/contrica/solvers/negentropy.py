@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from contrica.rows.device import like, namespace, to_numpy
-from contrica.rows.moving import card, there
+from contrica.rows.moving import rows_pay_on_card, there
 from contrica.rows.threads import ALONE, Team, team
 from contrica.validation import check_count, check_scale
 
@@ -46,8 +46,6 @@ STEPS_ABOUT_ONE = 50
 ROWS_IN_BLOCK = 1000
 # Threads wait for one another while numpy keeps the interpreter, in few dimensions most of the time.
 THREADS, THREADED_DIMENSIONS = 2, 40
-# Entries of the rows that starts are followed on, from which a card is faster.
-MIN_CARD_ENTRIES = 100_000
 
 
 class Rotation(NamedTuple):
@@ -161,7 +159,7 @@ def farthest_from_gaussian(
     some = _drawn(whitened, SEARCH_ROWS)
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
     starts += [] if start is None else [start]
-    by_card = card() is not None and some.size >= MIN_CARD_ENTRIES
+    by_card = rows_pay_on_card(some.size)
     with team(THREADS if d >= THREADED_DIMENSIONS and not by_card else 1) as threads:
         rough = _CardRows(some) if by_card else None
         tried = threads.map(
