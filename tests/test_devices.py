@@ -578,3 +578,32 @@ def test_blocks_of_two_kinds_are_all_counted(make, rng):
         )
         assert moments.n_samples == 90
         assert_allclose(moments.cumulants().fourth.flatten(), expected, atol=1e-11)
+
+
+class OnCard:
+    """An AnnData object whose matrix is elsewhere, as of rapids-singlecell."""
+
+    def __init__(self, adata, X):
+        vars(self).update(_adata=adata, X=X)
+
+    def __getattr__(self, name):
+        return getattr(self._adata, name)
+
+
+@pytest.mark.parametrize("kind", ["torch csr", "torch csr cuda", "cupyx csr"])
+def test_cells_of_a_matrix_on_a_card(kind, rng):
+    anndata = pytest.importorskip("anndata")
+    from contrica import tl
+
+    X = np.where(rng.random((600, 20)) < 0.5, rng.laplace(size=(600, 20)), 0.0)
+    X[300:, 3] *= 4
+    given = COMPRESSED[kind](X)
+    cells = [anndata.AnnData(sp.csr_matrix(X)) for _ in range(2)]
+    for adata in cells:
+        adata.obs["condition"] = np.repeat(["ctrl", "stim"], 300)
+    tl.cica(cells[0], "condition", "ctrl", solver="subspace")
+    tl.cica(OnCard(cells[1], given), "condition", "ctrl", solver="subspace")
+    for name in ("obsm", "varm"):
+        key = "cica" if name == "varm" else "X_cica"
+        one, two = (getattr(adata, name)[key] for adata in cells)
+        assert_allclose(one, two, atol=1e-8)
