@@ -479,7 +479,7 @@ def test_findings_name_columns_and_rows():
     frames = [pd.DataFrame(np.c_[part, -part[:, 1]], columns=list("abcd")) for part in (X, Y)]
     said = str(check(frames[0], background=frames[1]))
     assert "b = d" in said
-    assert "rows 7" in said
+    assert "rows: number 7" in said
     assert said.startswith("300 foreground and 300 background rows over 4 variables")
 
 
@@ -518,7 +518,7 @@ def test_rows_and_groups_that_make_a_pattern_are_named():
     found = diagnose(model, X, background=Y, groups=groups)
     words = " ".join(each.words for each in found.findings)
     assert {"rows-dominate", "group-dominates"} <= set(found.codes)
-    assert "rows 3" in words
+    assert "400 rows: number 3" in words
     assert "group a" in words
 
 

@@ -106,7 +106,8 @@ def diagnose_scores(
         *_covariates(scores, own, covariates, rng),
     ]
     kept = "1 pattern was kept" if count == 1 else f"{count} patterns were kept"
-    about = f"{kept}, {model.n_foreground_} stand out; solver {getattr(model, 'solver_', 'paper')}"
+    out = "1 stands" if model.n_foreground_ == 1 else f"{model.n_foreground_} stand"
+    about = f"{kept}, {out} out; solver {getattr(model, 'solver_', 'paper')}"
     return Report.of(findings, about)
 
 
@@ -196,7 +197,7 @@ def _dominating(found: SourceScores, groups: Groups | None) -> Iterator[Finding]
             yield Finding(
                 "rows-dominate",
                 "careful",
-                f"{few.size} of {n} rows have half of the fourth power of score {i + 1}: rows "
+                f"half of the fourth power of score {i + 1} is in {few.size} of {n} rows: number "
                 f"{joined(found.rows[few].tolist())}",
                 'Look at them; fit without them, or with cumulant="robust", and compare.',
             )

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from contrica.errors import ParameterError
@@ -59,6 +60,8 @@ VARIANCE_SHARE = 0.9
 # Widest data that are not an array in memory whose scatter matrix is written out: one pass over the rows.
 # Lanczos beyond, with a pass for each step, which costs little where rows are sparse.
 SPARSE_SCATTER, DENSE_SCATTER = 300, 5000
+# So many times more rows than variables span all directions, unless some have no variance.
+SPANNING = 2
 # The scatter matrix, a block's part of it and what its eigenvectors take.
 SCATTER_COPIES = 5
 # Rows nearer than this share of all rows are left as they are by `winsorize_rows`.
@@ -569,6 +572,8 @@ def _span(datasets: Sequence[_Centred], whole: ColumnSummary, budget: int) -> np
     if rows > p:
         if not _by_scatter([X for X, _ in datasets], budget):
             return None
+        if _vary_everywhere(datasets, whole):
+            return None
         scatter = _scatter(datasets)
         # which says whether axes are needed
         rank = p if varies_everywhere(scatter) else _rank(symmetric_values(scatter)[::-1])
@@ -584,3 +589,18 @@ def _rank(values: np.ndarray, n_features: int | None = None) -> int:
     """How many of some decreasing eigenvalues are more than rounding; at least one."""
     p = n_features or values.size
     return max(int(np.sum(values > p * np.finfo(float).eps * values[0])), 1)
+
+
+def _vary_everywhere(datasets: Sequence[_Centred], whole: ColumnSummary) -> bool:
+    """Whether some of very many rows vary in all directions already, as then all rows do."""
+    p, every = whole.mean.size, max(whole.n_rows // (SPANNING * whole.mean.size), 1)
+    parts = [(X[::every], mean) for X, mean in datasets if isinstance(X, np.ndarray)]
+    if every < 2 or len(parts) < len(datasets):
+        return False
+    scatter = np.zeros((p, p))
+    for X, mean in parts:
+        some = X - mean
+        scatter += some.T @ some
+    # the trace is at least the largest eigenvalue, by which a direction's variance is judged
+    scatter.flat[:: p + 1] -= 4 * p * np.finfo(float).eps * float(np.sum(whole.energy))
+    return bool(dpotrf(scatter, overwrite_a=1)[1] == 0)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import eigh, eigh_tridiagonal
 from scipy.linalg.lapack import dpotrf
 
+from contrica.moments.leading import largest_eigenvalue
 from contrica.rows.device import like, namespace, package_of, same_kind, to_numpy
 from contrica.rows.moving import card, there
 
@@ -74,7 +75,7 @@ def top_value(matrix: np.ndarray) -> float:
     float
     """
     if not is_worked_on_card(len(matrix)):
-        return float(np.linalg.eigvalsh(matrix)[-1])
+        return largest_eigenvalue(matrix)
     return _largest(there(matrix))
 
 
@@ -166,7 +167,7 @@ def contrast_spectrum(fore: Any, back: Any) -> tuple[np.ndarray, np.ndarray]:
             return ratios, axes
         fore, back = there(fore), there(back)
     xp = namespace(fore)
-    root = xp.linalg.cholesky(back)
+    root = _root(back)
     ratios, turned = xp.linalg.eigh(_whitened(root, fore))
     return to_numpy(ratios), to_numpy(lower_solve(root, turned, transposed=True))
 
@@ -187,7 +188,7 @@ def pseudo_solve(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(np.linalg.pinv(matrix, hermitian=True) @ columns)
     own = there(matrix)
     if _is_of_full_rank(own):
-        root = namespace(own).linalg.cholesky(own)
+        root = _root(own)
         solved = lower_solve(root, lower_solve(root, like(own, columns)), transposed=True)
         return to_numpy(solved)
     values, vectors = namespace(own).linalg.eigh(own)
@@ -241,15 +242,28 @@ def is_positive_definite(matrix: Any) -> bool:
     -------
     bool
     """
+    return _factor(matrix) is not None
+
+
+def _factor(matrix: Any) -> Any:
+    """Cholesky's factor of a tensor, or None where there is none."""
     xp = namespace(matrix)
     try:
         root = xp.linalg.cholesky(matrix)
-    except (
-        RuntimeError,
-        ValueError,
-    ):  # what linear algebra raises is one of these in every package
-        return False
-    return bool(xp.all(xp.isfinite(root)))
+    except (RuntimeError, ValueError) as error:
+        # every package has a class of its own; a card without memory is another matter
+        if "LinAlgError" not in type(error).__name__:
+            raise
+        return None
+    return root if bool(xp.all(xp.isfinite(root))) else None
+
+
+def _root(matrix: Any) -> Any:
+    """Cholesky's factor of a tensor that must have one."""
+    found = _factor(matrix)
+    if found is None:
+        raise np.linalg.LinAlgError("a covariance to take ratios over is not positive definite")
+    return found
 
 
 def top_ratio(fore: Any, back: Any) -> float:
@@ -267,7 +281,7 @@ def top_ratio(fore: Any, back: Any) -> float:
     -------
     float
     """
-    return _largest(_whitened(namespace(fore).linalg.cholesky(back), fore))
+    return _largest(_whitened(_root(back), fore))
 
 
 def _largest(inside: Any) -> float:

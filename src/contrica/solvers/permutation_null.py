@@ -14,6 +14,7 @@ from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.rescaling import Rescaling
 from contrica.solvers.row_design import RowDesign
 from contrica.solvers.split import Split, Splits
+from contrica.solvers.wide_null import WideNull, is_wide
 from contrica.validation import check_count, check_n_rows
 
 __all__ = ["LEVEL", "ContrastScree", "choose_dimension", "count_directions", "largest_ratio"]
@@ -134,35 +135,29 @@ def count_directions(
     check_count("n_permutations", n_permutations, minimum=2)
     if isinstance(design, RowDesign):
         check_n_rows(design.n_fewer, 2, "a contrast subspace")
-    splits = design.splits(n_permutations, rng, rescaling)
-    observed = next(iter(splits))
+    null = _null_of(design, n_permutations, rng, rescaling)
+    observed = null.observed
     ratios, axes = contrast_axes(observed.fore, observed.back, floor=observed.floor)
     if observed.back.trace() <= rounding_of(observed.fore):
         count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
         return ContrastScree(ratios, count, count, count, unit=design.unit)
-    floors = np.array([max(part.floor, rounding_of(part.back)) for part in splits])
-    null = np.array(
-        [largest_ratio(*part[:2], floor) for part, floor in zip(splits, floors, strict=True)]
-    )
-    p_values = [_share(null >= ratios[0] * (1 - 1e-9))]
-    # the first columns of it span the last of the axes, as many of them
-    left = like(observed.back, orthonormal(axes[:, ::-1]) if p_values[0] <= level else axes)
+    largest = null.largest(ratios)
+    p_values = [_share(largest >= ratios[0] * (1 - 1e-9))]
     while p_values[-1] <= level and len(p_values) < ratios.size:
-        # orthonormal axes of what the directions before leave
-        inside = left[:, : ratios.size - len(p_values)]
-        p_values.append(max(_share(_exceeding(splits, inside, null * floors)), p_values[-1]))
+        exceeding = null.exceeding(ratios, axes, len(p_values))
+        p_values.append(max(_share(exceeding), p_values[-1]))
     found = np.array(p_values)
     chosen, clear, possible = (
         int(np.sum(found <= limit)) for limit in (level, level / NEAR_LEVEL, level * NEAR_LEVEL)
     )
-    others = null[1:]
+    others = largest[1:]
     return ContrastScree(
         ratios,
         *(chosen, clear, possible),
         null_mean=float(others.mean()) if others.size else float("nan"),
         null_deviation=float(others.std(ddof=1)) if others.size > 1 else float("nan"),
         p_values=found,
-        n_assignments=len(splits),
+        n_assignments=len(null),
         unit=design.unit,
         null_quantile=float(np.quantile(others, 1 - level)) if others.size else float("nan"),
     )
@@ -173,23 +168,91 @@ def _share(exceeding: np.ndarray) -> float:
     return float((1 + np.sum(exceeding[1:])) / exceeding.size)
 
 
-def _exceeding(splits: Splits, inside: Any, bounds: np.ndarray) -> np.ndarray:
-    """Which assignments have a largest ratio along some axes that is at least the observed one's.
+def _null_of(
+    design: RowDesign | GroupDesign,
+    n_permutations: int,
+    rng: np.random.Generator,
+    rescaling: Rescaling | None,
+) -> CovarianceNull | WideNull:
+    """Permutations of a design, and how their largest ratios are found."""
+    if isinstance(design, RowDesign) and rescaling is None:
+        design = design.on_card()
+        if not design.is_on_card and is_wide(design):
+            return WideNull(design, n_permutations, rng)
+    return CovarianceNull(design.splits(n_permutations, rng, rescaling))
 
-    A ratio along some axes, where ρ is smaller, is at most that of all directions times how many times
-    smaller it is: ``bounds`` are the products of ratio and ρ of all directions.
+
+class CovarianceNull:
+    """Largest ratios of assignments from the covariances of each.
+
+    Parameters
+    ----------
+    splits : Splits
+
+    Attributes
+    ----------
+    observed : Split
     """
-    observed, projector = next(iter(splits)).inside(inside), inside @ inside.T
-    # rounding must not decide between equals
-    bound = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
-    found = np.zeros(len(splits), dtype=bool)
-    for i, (part, product) in enumerate(zip(splits, bounds, strict=True)):
-        floor = part.floor_within(projector)
-        if product < 0.999 * bound * floor or _is_below(part, bound, floor):
-            continue
-        along = part.inside(inside)
-        found[i] = _exceeds(along, bound)
-    return found
+
+    def __init__(self, splits: Splits) -> None:
+        self._splits = splits
+        self.observed = next(iter(splits))
+        self._left: Any = None
+
+    def __len__(self) -> int:
+        return len(self._splits)
+
+    def largest(self, ratios: np.ndarray) -> np.ndarray:
+        """The largest ratio of every assignment, the observed one first.
+
+        Parameters
+        ----------
+        ratios : ndarray of shape (p,)
+            Of the observed assignment.
+
+        Returns
+        -------
+        ndarray of shape (len(self),)
+        """
+        floors = [max(part.floor, rounding_of(part.back)) for part in self._splits]
+        pairs = zip(self._splits, floors, strict=True)
+        found = np.array([largest_ratio(*part[:2], floor) for part, floor in pairs])
+        self._products = found * floors
+        return found
+
+    def exceeding(self, ratios: np.ndarray, axes: np.ndarray, skip: int) -> np.ndarray:
+        """Which assignments have a largest ratio of at least the observed one, leading axes left out.
+
+        A ratio along some axes, where ρ is smaller, is at most that of all directions times how many
+        times smaller it is.
+
+        Parameters
+        ----------
+        ratios : ndarray of shape (p,)
+            Of the observed assignment in all directions.
+        axes : ndarray of shape (p, p)
+            Their axes.
+        skip : int
+
+        Returns
+        -------
+        ndarray of bool, shape (len(self),)
+        """
+        if self._left is None:
+            # the first columns of it span the last of the axes, as many of them
+            self._left = like(self.observed.back, orthonormal(axes[:, ::-1]))
+        inside = self._left[:, : ratios.size - skip]  # of what the directions before leave
+        observed, projector = self.observed.inside(inside), inside @ inside.T
+        # rounding must not decide between equals
+        bound = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
+        found = np.zeros(len(self), dtype=bool)
+        for i, (part, product) in enumerate(zip(self._splits, self._products, strict=True)):
+            floor = part.floor_within(projector)
+            if product < 0.999 * bound * floor or _is_below(part, bound, floor):
+                continue
+            along = part.inside(inside)
+            found[i] = _exceeds(along, bound)
+        return found
 
 
 def _exceeds(part: Split, bound: float) -> bool:

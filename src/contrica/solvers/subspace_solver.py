@@ -133,7 +133,11 @@ def design_of(problem: Problem, strata: Sequence[np.ndarray] = ()) -> RowDesign 
     """
     if not problem.is_grouped:
         first, *backs = problem.rows
-        return RowDesign(first, backs, np.concatenate(strata) if strata else None)
+        codes = np.concatenate(strata) if strata else None
+        sizes = zip(problem.datasets, problem.rows, strict=True)
+        whole = all(part.n_samples == len(rows) for part, rows in sizes)
+        covariances = [part.covariance for part in problem.datasets] if whole else None
+        return RowDesign(first, backs, codes, covariances)
     design = problem.design
     return replace(design, strata=group_strata(problem, strata)) if strata else design
 
