@@ -38,6 +38,9 @@ from contrica.rows.summary import column_summary
 from contrica.solvers import negentropy
 from tests.said import raises
 
+# torch says once in a process that compressed rows are new
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
+
 
 def strict(X):
     return pytest.importorskip("array_api_strict").asarray(X)
