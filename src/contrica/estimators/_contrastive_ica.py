@@ -110,8 +110,9 @@ class ContrastiveICA(BaseContrastive):
         cumulants are of all rows always. What cannot fit is refused before it is computed.
     device : str or None, default=None
         Where sums over rows are taken: such as "cuda", for which torch or cupy is needed. ``None``: where
-        the rows are, which for a tensor on a GPU is there. Sparse rows and dask's stay where they are.
-        What is learnt comes back as numpy arrays; `transform` gives tensors for tensors.
+        the rows are, which for a tensor on a GPU, dense or sparse, is there. Large eigenproblems,
+        permutations and rotations follow. Dask's rows stay where they are. What is learnt comes back as
+        numpy arrays; `transform` gives tensors for tensors.
     dtype : {"float64", "float32"}, default="float64"
         In which rows are multiplied. "float32" is faster, on most GPUs by far, and gives patterns to
         about four digits. The foreground's mean is subtracted before rows are rounded, and sums over more
