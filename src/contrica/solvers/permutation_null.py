@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,6 +106,7 @@ def count_directions(
     n_permutations: int = N_PERMUTATIONS,
     level: float = LEVEL,
     rescaling: Rescaling | None = None,
+    each: Callable[..., Iterable[Any]] = map,
 ) -> ContrastScree:
     """How many contrast directions stand out when rows or groups are assigned to the datasets anew.
 
@@ -127,6 +130,8 @@ def count_directions(
     level : float
     rescaling : Rescaling, optional
         Where variables were divided by standard deviations: every assignment divides anew.
+    each : callable
+        As ``map``: may share the assignments among processes, and tell how far they are.
 
     Returns
     -------
@@ -135,7 +140,7 @@ def count_directions(
     check_count("n_permutations", n_permutations, minimum=2)
     if isinstance(design, RowDesign):
         check_n_rows(design.n_fewer, 2, "a contrast subspace")
-    null = _null_of(design, n_permutations, rng, rescaling)
+    null = _null_of(design, n_permutations, rng, rescaling, each)
     observed = null.observed
     ratios, axes = contrast_axes(observed.fore, observed.back, floor=observed.floor)
     if observed.back.trace() <= rounding_of(observed.fore):
@@ -173,13 +178,16 @@ def _null_of(
     n_permutations: int,
     rng: np.random.Generator,
     rescaling: Rescaling | None,
+    each: Callable[..., Iterable[Any]],
 ) -> CovarianceNull | WideNull:
     """Permutations of a design, and how their largest ratios are found."""
     if isinstance(design, RowDesign) and rescaling is None:
         design = design.on_card()
-        if not design.is_on_card and is_wide(design):
+        if design.is_on_card:  # one after another: what is there is not sent about
+            return CovarianceNull(design.splits(n_permutations, rng))
+        if is_wide(design):
             return WideNull(design, n_permutations, rng)
-    return CovarianceNull(design.splits(n_permutations, rng, rescaling))
+    return CovarianceNull(design.splits(n_permutations, rng, rescaling), each)
 
 
 class CovarianceNull:
@@ -188,14 +196,16 @@ class CovarianceNull:
     Parameters
     ----------
     splits : Splits
+    each : callable
+        As ``map``.
 
     Attributes
     ----------
     observed : Split
     """
 
-    def __init__(self, splits: Splits) -> None:
-        self._splits = splits
+    def __init__(self, splits: Splits, each: Callable[..., Iterable[Any]] = map) -> None:
+        self._splits, self._each = splits, each
         self.observed = next(iter(splits))
         self._left: Any = None
 
@@ -214,9 +224,7 @@ class CovarianceNull:
         -------
         ndarray of shape (len(self),)
         """
-        floors = [max(part.floor, rounding_of(part.back)) for part in self._splits]
-        pairs = zip(self._splits, floors, strict=True)
-        found = np.array([largest_ratio(*part[:2], floor) for part, floor in pairs])
+        floors, found = np.array(list(self._each(_floor_and_ratio, self._splits))).T
         self._products = found * floors
         return found
 
@@ -242,20 +250,29 @@ class CovarianceNull:
             # the first columns of it span the last of the axes, as many of them
             self._left = like(self.observed.back, orthonormal(axes[:, ::-1]))
         inside = self._left[:, : ratios.size - skip]  # of what the directions before leave
-        observed, projector = self.observed.inside(inside), inside @ inside.T
+        observed = self.observed.inside(inside)
         # rounding must not decide between equals
-        bound = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
-        found = np.zeros(len(self), dtype=bool)
-        for i, (part, product) in enumerate(zip(self._splits, self._products, strict=True)):
-            floor = part.floor_within(projector)
-            if product < 0.999 * bound * floor or _is_below(part, bound, floor):
-                continue
-            along = part.inside(inside)
-            found[i] = _exceeds(along, bound)
-        return found
+        least = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
+        exceeds = partial(_exceeds, inside, inside @ inside.T, least)
+        return np.array(list(self._each(exceeds, self._splits, self._products)))
 
 
-def _exceeds(part: Split, bound: float) -> bool:
+def _floor_and_ratio(part: Split) -> tuple[float, float]:
+    """ρ of an assignment, and its largest ratio."""
+    floor = max(part.floor, rounding_of(part.back))
+    return floor, largest_ratio(part.fore, part.back, floor)
+
+
+def _exceeds(inside: Any, projector: Any, least: float, part: Split, bound: float) -> bool:
+    """Whether an assignment has a ratio along some axes that is large enough, and at most its bound."""
+    floor = part.floor_within(projector)
+    if bound < 0.999 * least * floor or _is_below(part, least, floor):
+        return False
+    along = part.inside(inside)
+    return _reaches(along, least)
+
+
+def _reaches(part: Split, bound: float) -> bool:
     """Whether some direction reaches a ratio; of tensors by a factor, which takes less than the ratio."""
     floor = max(part.floor, rounding_of(part.back))
     if isinstance(part.fore, np.ndarray):
