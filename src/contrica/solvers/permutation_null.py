@@ -183,7 +183,9 @@ def _null_of(
     """Permutations of a design, and how their largest ratios are found."""
     if isinstance(design, RowDesign) and rescaling is None:
         design = design.on_card()
-        if not design.is_on_card and is_wide(design):
+        if design.is_on_card:  # one after another: what is there is not sent about
+            return CovarianceNull(design.splits(n_permutations, rng))
+        if is_wide(design):
             return WideNull(design, n_permutations, rng)
     return CovarianceNull(design.splits(n_permutations, rng, rescaling), each)
 
