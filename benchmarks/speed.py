@@ -40,7 +40,6 @@ from contrica.estimators._contrastive_pca import SWEEP
 from contrica.inference import significance, stability
 from contrica.moments.fourth import cumulants
 from contrica.moments.leading import dense_eigenpairs
-from contrica.moments.matrix_free import CumulantOperator
 from contrica.moments.symmetric import n_packed
 from contrica.solvers.permutation_null import choose_dimension
 
@@ -386,58 +385,9 @@ def draw(rows, path):
 
 
 def gpu(arguments):
-    import torch
+    import card
 
-    from contrica.rows.containers import as_rows
-    from contrica.rows.device import on_device
-
-    print(torch.cuda.get_device_name(0))
-    generator = torch.Generator("cuda").manual_seed(0)
-
-    def synced(call):
-        def run():
-            call()
-            torch.cuda.synchronize()
-
-        return run
-
-    for dtype, bar in ((torch.float64, 1.5), (torch.float32, None)):
-        n, p = 10**6, 100
-        X = torch.randn((n, p), dtype=dtype, device="cuda", generator=generator)
-        block = torch.randn((20_000, n_packed(p)), dtype=dtype, device="cuda", generator=generator)
-        rows = on_device(as_rows(X), dtype=str(dtype).split(".")[1])
-
-        def product(block=block):
-            total = torch.zeros((block.shape[1],) * 2, dtype=block.dtype, device="cuda")
-            for _ in range(10**6 // len(block)):
-                total.addmm_(block.T, block)
-
-        calls = {
-            "ours": synced(lambda rows=rows: cumulants(rows, storage="packed")),
-            "product": synced(product),
-        }
-        found = medians(calls, 3)
-        report(f"packed cumulants, {n} × {p}, {dtype}, over a bare product", *found.values(), bar)
-        del X, block, rows
-        torch.cuda.empty_cache()
-    n, p = 12_399, 2000
-    X, Y, B = wide_pair(n, p, np.random.default_rng(0))
-    V = np.eye(p)
-    card, here = CumulantOperator(on_device(X, "cuda")), CumulantOperator(X)
-    calls = {"cpu": lambda: here.apply(V), "card": lambda: card.apply(V)}
-    found = medians(calls, 3)
-    report(f"Mat(κ₄) · V, {n} × {p}: CPU over the card", *found.values())
-    for device in ("cuda", None):
-        for solver, ranks in (("auto", {}), ("paper", {"n_background": 10, "n_foreground": 20})):
-            model = ContrastiveICA(
-                *(20,), n_pcs=None, solver=solver, device=device, random_state=0, **ranks
-            )
-            took = seconds(lambda model=model: model.fit(X, background=Y))
-            print(
-                f"  {solver} fit, {n} × {p}, device={device}: {took:.1f} s, median |cos| "
-                f"{recovered(model, B):.3f}",
-                flush=True,
-            )
+    MISSED.extend(card.run(arguments.seconds, arguments.profiles))
 
 
 SECTIONS = {
@@ -464,6 +414,10 @@ def main():
     parser.add_argument("--paper", action="store_true", help='"wide" with solver "paper" as well')
     parser.add_argument("--jobs", type=int, default=2, help='processes of "inference"')
     parser.add_argument("--figure", type=Path, default=None, help="file for the plot of growth")
+    parser.add_argument(
+        "--seconds", type=float, default=200, help="after which no row of gpu is begun"
+    )
+    parser.add_argument("--profiles", type=Path, default=None, help="folder for profiles of gpu")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is missed")
     arguments = parser.parse_args()
     chosen = arguments.sections or [name for name in SECTIONS if name not in ("growth", "gpu")]

@@ -84,6 +84,48 @@ def test_a_seed_of_ones_own_draws_other_permutations(pair, model):
     assert_allclose(one.statistics, two.statistics)
 
 
+@pytest.mark.parametrize("unit", ["rows", "groups", "rescaled"])
+def test_p_values_do_not_depend_on_processes(unit, pair, monkeypatch):
+    X, Y = pair
+    labels, options = {}, {"n_permutations": 60, "random_state": 3}
+    if unit == "groups":
+        (X, groups), (Y, back_groups) = in_groups(6, 0, 0), in_groups(6, 6, 1)
+        labels = {"groups": groups, "background_groups": back_groups}
+    scale = "pooled" if unit == "rescaled" else "none"
+    with collected():
+        model = ContrastiveICA(2, scale=scale, random_state=0).fit(X, background=Y, **labels)
+    # splits are formed anew for every direction, as where there are many variables
+    monkeypatch.setattr("contrica.solvers.split.MAX_KEPT_ENTRIES", 0)
+    one, two = (
+        significance(model, X, background=Y, n_jobs=n_jobs, **labels, **options)
+        for n_jobs in (None, 2)
+    )
+    assert np.array_equal(one.p_values, two.p_values, equal_nan=True)
+    assert one.n_significant == two.n_significant
+    assert_allclose(one.statistics, two.statistics)
+
+
+def test_permutations_are_told_and_can_be_interrupted(pair, model, caplog, monkeypatch):
+    X, Y = pair
+    with caplog.at_level(logging.INFO, "contrica"):
+        significance(model, X, background=Y, n_permutations=99, random_state=0)
+    assert "significance: 100 of 100 assignments" in caplog.text
+    components = model.components_.copy()
+    made = []
+
+    def interrupt(*covariances):
+        made.append(covariances)
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        return 1.0
+
+    monkeypatch.setattr("contrica.solvers.permutation_null.largest_ratio", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        significance(model, X, background=Y, n_permutations=99)
+    assert len(made) == 5
+    assert_allclose(model.components_, components)
+
+
 @pytest.mark.slow
 def test_p_values_of_a_joint_fit_hold_their_level():
     """Both datasets drawn alike, forty times; p at most .2 in about eight."""
@@ -404,7 +446,19 @@ def test_patterns_are_matched_one_to_one_also_where_a_fit_has_fewer(rng):
 def test_ratio_intervals_are_scaled_about_their_median():
     ratios = np.exp(np.linspace(-1, 1, 101))[:, None] * 5
     low, high = _ratio_intervals(ratios, np.ones((101, 1), dtype=bool), 0.25)[0]
-    assert_allclose([low, high], 5 * np.exp([-0.45, 0.45]), rtol=1e-12)
+    # the order statistic of rank .05 × 102 is the fifth and a tenth of the way to the sixth
+    assert_allclose([low, high], 5 * np.exp([-0.459, 0.459]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [19, 20, 100])
+def test_an_interval_of_few_resamples_holds_nine_tenths_of_further_ones(n, rng):
+    """Of draws of one distribution; ordinary quantiles of twenty hold .81 of further draws."""
+    inside = []
+    for _ in range(2000):
+        own = rng.lognormal(size=(n + 1, 1))
+        low, high = _ratio_intervals(own[:n], np.ones((n, 1), dtype=bool), 1.0)[0]
+        inside.append(low <= own[n, 0] <= high)
+    assert abs(np.mean(inside) - 0.9) < 0.025  # of 2000 draws: nearly four standard errors
 
 
 def test_a_proportional_fit_is_judged_too(pair):
@@ -522,7 +576,7 @@ def test_findings_name_columns_and_rows():
     frames = [pd.DataFrame(np.c_[part, -part[:, 1]], columns=list("abcd")) for part in (X, Y)]
     said = str(check(frames[0], background=frames[1]))
     assert "b = d" in said
-    assert "rows 7" in said
+    assert "rows: number 7" in said
     assert said.startswith("300 foreground and 300 background rows over 4 variables")
 
 
@@ -561,8 +615,19 @@ def test_rows_and_groups_that_make_a_pattern_are_named():
     found = diagnose(model, X, background=Y, groups=groups)
     words = " ".join(each.words for each in found.findings)
     assert {"rows-dominate", "group-dominates"} <= set(found.codes)
-    assert "rows 3" in words
+    assert "400 rows: number 3" in words
     assert "group a" in words
+
+
+def test_a_group_of_many_rows_is_not_said_to_make_a_pattern(pair, model):
+    """Seven tenths of the rows have seven tenths of the variance of any score."""
+    X, Y = pair
+    groups = np.where(
+        np.arange(len(X)) % 10 < 7, "large", np.where(np.arange(len(X)) % 2, "b", "c")
+    )
+    assert "group-dominates" not in diagnose(model, X, background=Y, groups=groups).codes
+    shares = explain(model, 0, X, background=Y, groups=groups).group_share
+    assert_allclose(list(shares.values()), 1 / 3, atol=0.1)
 
 
 def test_covariates_are_tested_between_groups_and_never_between_rows():

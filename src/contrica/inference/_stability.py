@@ -379,7 +379,8 @@ def _ratio_intervals(ratios: np.ndarray, back: np.ndarray, share: float) -> np.n
     for i, own in enumerate(ratios.T):
         own = np.log(own[back[:, i] & (own > 0)])
         if own.size > 1:
-            low, middle, high = np.quantile(own, (0.05, 0.5, 0.95))
+            # order statistics of rank q (n + 1), so that few resamples do not make intervals too short
+            low, middle, high = np.quantile(own, (0.05, 0.5, 0.95), method="weibull")
             found[i] = np.exp(middle + np.sqrt(share) * (np.array([low, high]) - middle))
     return found
 

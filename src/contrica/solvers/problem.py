@@ -43,6 +43,8 @@ class Problem:
     rescaling : Rescaling or None
         How variables are divided by standard deviations anew where rows are permuted; ``None`` where they
         were not divided.
+    known : dict of str to object
+        What was worked out of these rows and depends on no request, for the next request.
     """
 
     fore: Cumulants
@@ -51,6 +53,7 @@ class Problem:
     grouped: tuple[list[PointMoments] | None, ...]
     groups: tuple[Groups | None, ...] = ()
     rescaling: Rescaling | None = None
+    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_grouped(self) -> bool:

@@ -163,12 +163,18 @@ def permutation_scree(
     -------
     ContrastScree
     """
+    as_in_a_fit = design is None and not options
     # permutations of their own: near the level the count would otherwise change with random_state
     options = {"rng": np.random.default_rng(0), "rescaling": problem.rescaling} | options
     design = design_of(problem) if design is None else design
     if isinstance(design, GroupDesign):
         _warn_of_few(design)
-    return count_directions(design, **options)
+    if not as_in_a_fit:
+        return count_directions(design, **options)
+    if "null" not in problem.known:
+        problem.known["null"] = count_directions(design, **options)
+    found: ContrastScree = problem.known["null"]
+    return found
 
 
 def group_strata(problem: Problem, strata: Sequence[np.ndarray]) -> np.ndarray:
