@@ -19,11 +19,12 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.io import mmwrite
 
-from contrica import ContrastiveICA, tl
+from contrica import ContrastiveICA, load, tl
 from contrica.cli import console
 from contrica.cli.commands import EXAMPLES
 from contrica.datasets import kang_anndata, make_four_clusters
 from contrica.errors import DataError, DelicateDataWarning, FileError, ParameterError, collected
+from contrica.estimators._ranking import kurtosis_of, p_values_of
 from contrica.rows import open_rows, read_table
 from tests.said import raises, warns
 from tests.test_cli.shell import FIT, refused, run, runner, words
@@ -347,6 +348,10 @@ def test_json_is_all_of_the_standard_output(table, tmp_path):
         assert result.stderr
     patterns = read_table(tmp_path / "out" / "patterns.csv")
     assert len(found["fit"]["patterns"]) == len(patterns.columns)
+    model = load(tmp_path / "out" / "model.npz")
+    for key, values in (("p", p_values_of(model)), ("kurtosis", kurtosis_of(model))):
+        told = [each[key] for each in found["fit"]["patterns"]]
+        assert_allclose(np.array(told, dtype=float), values)  # None is NaN
     assert found["fit"]["rows"] == {"foreground": 120, "background": [120], "variables": 5}
     assert os.path.exists(found["fit"]["files"]["metadata.csv"])
     assert found["transform"]["rows"] == 240
@@ -380,6 +385,8 @@ def test_every_command_has_an_example_that_runs(tmp_path, monkeypatch):
         assert f"Example: {line}" in words(shown)
         if name in ("demo", "compare", "reproduce"):  # slow ones, which others test
             continue
+        if name == "explore":  # which would serve its page for ever
+            options += ["--out", "explored"]
         result = run(name, *options)
         assert result.exit_code == 0, result.output
         if name == "example":
