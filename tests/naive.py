@@ -377,6 +377,20 @@ def moved_with_others(rows, axis):
     return np.array(found)
 
 
+def contrastive_pca_path(fore, back, count, alphas):
+    """Leading eigenvectors of ``C_x − α C_y``, each α by itself, from a decomposition of all."""
+    found = []
+    for alpha in alphas:
+        vectors = np.linalg.eigh(fore - alpha * back)[1][:, ::-1][:, :count]
+        found.append(vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), range(count)]))
+    return np.array(found)
+
+
+def covariances_of_variables(X, Y, ddof=1):
+    """Covariances over all variables, however few the rows are."""
+    return [(central(rows).T @ central(rows)) / (len(rows) - ddof) for rows in (X, Y)]
+
+
 def held_out_losses(rows, part, patterns, amounts):
     """log variance of filters on every held-out part, one pattern after another: [part, amount]."""
     found = []

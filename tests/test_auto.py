@@ -235,8 +235,9 @@ def test_the_summary_of_a_joint_fit(joint):
     weakest = np.abs(joint.pattern_t_values_).min()
     assert lines[1].startswith(f"evidence: every weight is at least {weakest:.1f} standard errors")
     leading = np.argmax(np.abs(joint.effects_[0]))
+    kurtosis = joint.foreground_weights_[0] / joint.source_deviations_[0] ** 4
     assert lines[2].startswith(
-        f"pattern 1: k(b) = {joint.contrast_ratio_[0]:.4g}, weight {joint.foreground_weights_[0]:.4g}, "
+        f"pattern 1: k(b) = {joint.contrast_ratio_[0]:.4g}, kurtosis {kurtosis:+.2f}, "
         f"t = {joint.pattern_t_values_[0]:.1f}, led by x{leading} {joint.effects_[0, leading]:+.2g} sd, "
     )
     assert lines[7] == f"solver: joint ({joint.reason_})"
@@ -253,9 +254,9 @@ def test_the_summary_of_a_contrast_subspace(subspace):
     assert lines[0].startswith(f"found: {count} patterns stand out from the background")
     assert f"evidence: p = {subspace.scree_.p_values[0]:.2g} for the first" in lines[1]
     assert "if both datasets had one distribution" in lines[1]
+    kurtosis = subspace.foreground_weights_[0] / subspace.source_deviations_[0] ** 4
     assert lines[2].startswith(
-        f"pattern 1: k(f) = {subspace.source_ratio_[0]:.4g}, "
-        f"weight {subspace.foreground_weights_[0]:.4g}, led by x"
+        f"pattern 1: k(f) = {subspace.source_ratio_[0]:.4g}, kurtosis {kurtosis:+.2f}, led by x"
     )
     assert [("does not stand out" in line) for line in lines[2:7]] == [i >= count for i in range(5)]
     assert lines[7] == f"solver: subspace ({subspace.reason_})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 
 from contrica import __version__
-from contrica.cli import compare, demo, example, fit, ranks, report, reproduce, transform
+from contrica.cli import compare, demo, example, explore, fit, ranks, report, reproduce, transform
 from contrica.cli.console import plain_errors, print_line
 from contrica.cli.options import with_bundles
 
@@ -29,14 +30,25 @@ EXAMPLES: dict[Callable[..., None], str] = {
     "--scale pooled --out results",
     transform.transform: "contrica transform results/model.npz new_patients.csv --out scores.csv",
     report.report: "contrica report results --stability 100 --overwrite",
+    explore.explore: "contrica explore samples.csv --groupby diagnosis --background benign --drop id",
     ranks.ranks: "contrica ranks patients.csv --background controls.csv --scale pooled",
     demo.demo: "contrica demo --out demo",
     compare.compare: "contrica compare patients.csv --background controls.csv --scale pooled "
     "--out comparison",
     reproduce.reproduce: "contrica reproduce mouse-protein --data FOLDER --out reproduced",
 }
+
+
+def _about(command: Callable[..., None]) -> str:
+    """The docstring, with lines as wide as the terminal; only paragraphs end them."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(each.split()) for each in paragraphs)
+
+
 for command, line in EXAMPLES.items():
-    app.command(epilog=f"Example: {line}")(with_bundles(plain_errors(command)))
+    app.command(help=_about(command), epilog=f"Example: {line}")(
+        with_bundles(plain_errors(command))
+    )
 
 
 @app.callback(invoke_without_command=True)

@@ -41,13 +41,14 @@ from contrica.estimators._sums import (
 from contrica.estimators._transformer import ContrastTransformer, documented, unchanged_on_error
 from contrica.moments.estimates import Cumulants, Storage
 from contrica.moments.projection import CUMULANTS, check_n_pcs, n_axes
+from contrica.moments.spectra import symmetric_values
 from contrica.moments.streaming import DataSums
 from contrica.moments.symmetric import fix_signs
 from contrica.moments.working import Workplace
 from contrica.rows.dataset import Dataset
-from contrica.rows.device import check_device
 from contrica.rows.groups import Groups
 from contrica.rows.memory import memory_budget
+from contrica.rows.moving import check_device, work_on
 from contrica.rows.repeats import hint_at_groups
 from contrica.rows.summary import ColumnSummary
 from contrica.rows.threads import few_threads
@@ -132,12 +133,16 @@ class BaseContrastive(ScoringContrastive):
             if summed and labels is not None:
                 _raise_groups_of_sums()
             problem = self._sum(X, background) if summed else self._read(X, y, background, labels)
-            with few_threads(problem.n_features):
-                found = self._separate(problem, rng)
-                if problem.is_grouped:
-                    found = rank_by_groups(problem, found)
-            self._store(problem, found)
+            self._solve(problem, rng)
         return self
+
+    def _solve(self, problem: Problem, rng: np.random.Generator) -> None:
+        """Work the patterns out from a problem, and store them."""
+        with few_threads(problem.n_features):
+            found = self._separate(problem, rng)
+            if problem.is_grouped:
+                found = rank_by_groups(problem, found)
+        self._store(problem, found)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         if isinstance(X, Iterator | DataSums):
@@ -200,9 +205,15 @@ class BaseContrastive(ScoringContrastive):
             own_means=self.scale == "each",
         )
         try:
-            yield
+            with work_on(self.device):
+                yield
         finally:
             del self._workplace
+
+    def _place(self, datasets: Sequence[Dataset]) -> None:
+        # gaps are filled where rows are on the host
+        if not self._fills_gaps:
+            self._workplace.read_there(datasets)
 
     @property
     def _request(self) -> Request:
@@ -315,7 +326,7 @@ class BaseContrastive(ScoringContrastive):
         self.n_rows_sampled_ = tuple(len(part) for part in rows)
         for back, part in zip(backs, rows[1:], strict=True):
             still = int(np.sum(np.ptp(part, axis=0) == 0)) if basis is None else 0
-            spectrum = np.linalg.eigvalsh(back.covariance)
+            spectrum = symmetric_values(back.covariance)
             check_covariance_rank(spectrum, back.n_samples, still, "background")
         return Problem(
             *(fore, tuple(backs), tuple(rows), tuple(grouped), tuple(groups)), rescaling=rescaling

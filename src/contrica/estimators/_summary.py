@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.estimators._ranking import ranking_ratio
+from contrica.estimators._ranking import kurtosis_of, ranking_ratio
 from contrica.solvers.group_design import GroupShares
 from contrica.solvers.permutation_null import LEVEL, ContrastScree
 
@@ -142,11 +142,13 @@ def _some(names: Any) -> str:
 
 
 def _pattern(model: Any, number: int) -> str:
-    """One pattern: the variables that lead it, its ratio, weight and t-value, and the groups with it."""
+    """One pattern: its ratio, kurtosis and t-value, the groups with it, the variables that lead it."""
     symbol, ratios = ranking_ratio(model)
     ratio, t_value = ratios[number], model.pattern_t_values_[number]
     told = [] if np.isnan(ratio) else [f"{symbol} = {ratio:.4g}"]
-    told.append(f"weight {model.foreground_weights_[number]:.4g}")
+    kurtosis = kurtosis_of(model)
+    weight = model.foreground_weights_[number]
+    told.append(f"weight {weight:.4g}" if kurtosis is None else f"kurtosis {kurtosis[number]:+.2f}")
     told += [] if np.isnan(t_value) else [f"t = {t_value:.1f}"]
     told += carried_by(model, number)
     told.append(f"led by {leading_in_words(model, number)}")

@@ -10,13 +10,13 @@ import numpy as np
 from contrica.errors import DataError
 from contrica.inference._data import SourceScores, check_model, source_scores
 from contrica.inference._findings import Finding, Report, joined, unusual
-from contrica.inference._patterns import ScoreMoments
+from contrica.inference._patterns import ScoreMoments, score_shares
 from contrica.rows.groups import Groups, as_groups, is_missing
 from contrica.solvers.permutation_null import LEVEL
 from contrica.solvers.ranks import joint_identifiable
 from contrica.validation import generator
 
-__all__ = ["diagnose", "diagnose_scores"]
+__all__ = ["diagnose", "diagnose_scores", "explained_share"]
 
 # Cosine to a background pattern from which a pattern is a copy; ratio up to which it is not new.
 COPY, NOTHING_NEW = 0.95, 1.1
@@ -99,14 +99,15 @@ def diagnose_scores(
         *_found(model),
         *_copies(model, above, below),
         *_shapes(above),
-        *_dominating(scores, own),
+        *_dominating(model, scores, own),
         *_identifiable(model),
         *_ties(model),
         *_independence(model),
         *_covariates(scores, own, covariates, rng),
     ]
     kept = "1 pattern was kept" if count == 1 else f"{count} patterns were kept"
-    about = f"{kept}, {model.n_foreground_} stand out; solver {getattr(model, 'solver_', 'paper')}"
+    out = "1 stands" if model.n_foreground_ == 1 else f"{model.n_foreground_} stand"
+    about = f"{kept}, {out} out; solver {getattr(model, 'solver_', 'paper')}"
     return Report.of(findings, about)
 
 
@@ -187,7 +188,7 @@ def _shapes(above: np.ndarray) -> Iterator[Finding]:
         )
 
 
-def _dominating(found: SourceScores, groups: Groups | None) -> Iterator[Finding]:
+def _dominating(model: Any, found: SourceScores, groups: Groups | None) -> Iterator[Finding]:
     n = len(found.fore)
     for i, scores in enumerate(found.fore.T):
         powers = (scores - scores.mean()) ** 4
@@ -196,21 +197,22 @@ def _dominating(found: SourceScores, groups: Groups | None) -> Iterator[Finding]
             yield Finding(
                 "rows-dominate",
                 "careful",
-                f"{few.size} of {n} rows have half of the fourth power of score {i + 1}: rows "
+                f"half of the fourth power of score {i + 1} is in {few.size} of {n} rows: number "
                 f"{joined(found.rows[few].tolist())}",
                 'Look at them; fit without them, or with cumulant="robust", and compare.',
             )
-        if groups is None:
+        if groups is None or i >= max(model.n_foreground_, 1):
             continue
-        squares = (scores - scores.mean()) ** 2
-        shares = np.bincount(groups.codes, squares) / max(squares.sum(), np.finfo(float).tiny)
+        # by group and not by row: one with most of the rows has most of the variance in any case
+        back = ScoreMoments.of(found.back[:, i])
+        shares = score_shares(scores, back, groups)
         largest = int(np.argmax(shares))
         if shares[largest] > GROUP_SHARE and len(groups.names) > 2:
             yield Finding(
                 "group-dominates",
                 "careful",
-                f"{shares[largest]:.0%} of the variance of score {i + 1} is in group "
-                f"{groups.names[largest]}",
+                f"group {groups.names[largest]} carries {shares[largest]:.0%} of score {i + 1}, where "
+                "each group counts the same",
                 "Fit without it and compare.",
             )
 
@@ -319,16 +321,54 @@ def _association(
     scores: np.ndarray, design: np.ndarray, groups: Groups | None, rng: np.random.Generator
 ) -> tuple[float, float] | None:
     """Explained share of variance and its p, if worth telling: over means of groups, or over rows."""
+    values, design = _by_group(scores, design, groups)
+    effect = _explained(values, design)
     if groups is None:
-        effect = _explained(scores, design)
         return (effect, float("nan")) if effect > 0.1 else None
-    counts = np.bincount(groups.codes)[:, None]
-    means = np.bincount(groups.codes, scores)[:, None] / counts
-    sums = np.array([np.bincount(groups.codes, column) for column in design.T]).T / counts
-    effect = _explained(means[:, 0], sums)
-    drawn = [_explained(rng.permutation(means[:, 0]), sums) for _ in range(N_PERMUTATIONS)]
+    drawn = [_explained(rng.permutation(values), design) for _ in range(N_PERMUTATIONS)]
     p = (1 + np.sum(np.array(drawn) >= effect * (1 - 1e-9))) / (1 + N_PERMUTATIONS)
     return (effect, float(p)) if p <= LEVEL else None
+
+
+def _by_group(
+    scores: np.ndarray, design: np.ndarray, groups: Groups | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means of groups, where rows come in groups."""
+    if groups is None:
+        return scores, design
+    counts = np.bincount(groups.codes)[:, None]
+    means = np.bincount(groups.codes, scores)[:, None] / counts
+    return means[:, 0], np.array([np.bincount(groups.codes, each) for each in design.T]).T / counts
+
+
+def explained_share(
+    scores: np.ndarray, column: np.ndarray, groups: Groups | None
+) -> tuple[float, int]:
+    """How much of a score's variance a column explains: between groups, where rows come in groups.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+    column : ndarray of shape (n,)
+        Numbers or kinds; rows without a value are left out.
+    groups : Groups, optional
+
+    Returns
+    -------
+    share : float
+        R², NaN where there are too few values, or as many kinds as values.
+    n_units : int
+        Rows, or groups, that it is of.
+    """
+    known = np.flatnonzero([_has_value(each) for each in column])
+    own = None if groups is None else _with_rows(groups.take(known))
+    n_units = known.size if own is None else len(own.names)
+    if n_units < 3:
+        return float("nan"), n_units
+    design = _design(np.array(column[known].tolist()))
+    if design.shape[1] > n_units / 2:
+        return float("nan"), n_units
+    return _explained(*_by_group(scores[known], design, own)), n_units
 
 
 def _explained(values: np.ndarray, design: np.ndarray) -> float:
