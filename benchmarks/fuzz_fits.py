@@ -51,6 +51,8 @@ def parameters(name, rng):
         "background_scale": [None, 1.0, 1e-5, 1e5],
         "rank": [None, 1, 3, 40],
         "random_state": [0, 1],
+        "missing": ["error", "impute", "impute", "pairwise"],
+        "scale": ["none", "pooled", "each"],
     }
     known = getattr(contrica, name)().get_params()
     for key in known:
@@ -66,7 +68,7 @@ def table(rng, p):
     n = int(rng.choice([1, 2, 3, 5, 20, 60, 200], p=[0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.3]))
     draw = [rng.standard_normal, rng.laplace, rng.standard_exponential][rng.integers(3)]
     X = draw(size=(n, p))
-    twist = rng.integers(16)
+    twist = rng.integers(18)
     if twist == 0:
         X *= 2.0 ** rng.integers(-60, 60)
     elif twist == 1:
@@ -85,7 +87,25 @@ def table(rng, p):
         X[rng.integers(n), rng.integers(p)] = rng.choice([np.nan, np.inf, -np.inf, 1e300])
     elif twist == 8:
         X[:] = X[:1]
+    elif twist == 9:
+        X[rng.random(X.shape) < rng.choice([0.02, 0.3, 0.9])] = np.nan
     return X
+
+
+def labels(sizes, rng):
+    """Groups of the rows of both datasets, as for ``fit``: mostly none, now and then odd ones."""
+    if rng.random() > 0.2:
+        return {}
+    found = []
+    most = int(rng.integers(2, 9))
+    for n in sizes:
+        names = np.array([f"g{i}" for i in range(rng.integers(1, most), 9)])
+        count = len(names)
+        found.append(names[np.sort(rng.integers(count, size=n))])
+    if rng.random() < 0.1:
+        odd = [None, found[0][:-1], "g", 5, np.ones(sizes[0]), [[1]], np.full(sizes[0], np.nan)]
+        found[rng.integers(2)] = odd[rng.integers(len(odd))]
+    return dict(zip(("groups", "background_groups"), found, strict=True))
 
 
 def masked(X, rng):
@@ -155,7 +175,7 @@ USUAL = ["array", "array", "array", "csr", "blocks", "pandas", "fortran", "singl
 
 
 def draw(seed, number):
-    """A case: the estimator's name, its parameters, and both datasets with their containers."""
+    """A case: the estimator's name, its parameters, both datasets with their containers, their groups."""
     rng = np.random.default_rng([seed, number])
     name = ESTIMATORS[rng.integers(len(ESTIMATORS))]
     given = parameters(name, rng)
@@ -174,14 +194,20 @@ def draw(seed, number):
         except ContricaError:  # sums refuse what cannot be summed
             data.append(X)
             kinds[-1] = "array"
-    return name, given, kinds, data, plain
+    contrastive = name.endswith("ContrastiveICA")
+    if contrastive and any(np.isnan(part).any() for part in plain):
+        given["missing"] = ["error", "impute", "pairwise"][rng.integers(3)]
+    grouped = contrastive or (name != "PlainICA" and rng.random() < 0.02)
+    groups = labels([len(part) for part in plain], rng) if grouped else {}
+    return name, given, kinds, data, plain, groups
 
 
 def run_fit(seed, number):
     """What is wrong with the outcome of one case; "refused" or "right" where nothing is."""
     with np.errstate(all="ignore"):
-        name, given, kinds, data, plain = draw(seed, number)
+        name, given, kinds, data, plain, groups = draw(seed, number)
     told = f"fit {seed}:{number} {name}({given}) of {kinds} {[X.shape for X in plain]}"
+    told += " in groups" if groups else ""
 
     def hang(*_):
         raise Hang
@@ -194,7 +220,7 @@ def run_fit(seed, number):
             model = getattr(contrica, name)(**given)
             known = dict(vars(model))
             try:
-                model.fit(data[0], background=data[1])
+                model.fit(data[0], background=data[1], **groups)
                 scores = None if kinds[0] in ("iterator", "sums") else model.transform(data[0])
             except (ContricaError, NotFittedError) as error:
                 if not str(error).strip():
@@ -220,16 +246,24 @@ def wrong(name, given, kinds, model, scores, plain):
     X = plain[0]
     if kinds[0] not in PLAIN:
         return ""
+    if np.isnan(X).any():  # filled: by what, tests say
+        whole = scores is None or np.isfinite(scores).all() or np.isnan(X).all(axis=1).any()
+        return "" if whole else "scores are not numbers"
     size = np.abs(X).max()
     if not np.allclose(model.mean_, mean_of(X), rtol=1e-9, atol=1e-9 * size):
         return f"mean_ is {model.mean_} and not {mean_of(X)}"
-    expected = (X - mean_of(X)) @ model._axes.T
-    spread = np.abs(model._axes).sum(axis=1).max() * max(size, np.ptp(X, axis=0).max())
+    axes, scale = model._projector, getattr(model, "scale_", None)
+    expected = (X - mean_of(X)) @ axes.T
+    spread = (np.abs(axes) * np.maximum(np.abs(X).max(axis=0), np.ptp(X, axis=0))).sum(axis=1).max()
     if not np.allclose(scores, expected, rtol=1e-7, atol=1e-9 * spread):
         return "scores are not those of the rows"
-    if kinds[1] not in PLAIN or given.get("cumulant") == "robust":
+    if kinds[1] not in PLAIN or given.get("cumulant") == "robust" or np.isnan(plain[1]).any():
         return ""
-    return wrong_ratio(given, model, X, plain[1])
+    Y = plain[1]
+    if scale is not None:
+        own = model.background_spreads_
+        X, Y = X / scale, Y / (scale if own is None else own[0])
+    return wrong_ratio(given, model, X, Y)
 
 
 def mean_of(X):

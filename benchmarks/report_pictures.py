@@ -36,8 +36,10 @@ def main():
             place = {"x": 0, "y": first["y"], "width": options.width}
             place["height"] = last["y"] + last["height"] - first["y"] + 10
             page.screenshot(path=options.figure, full_page=True, clip=place)
-            small = (
-                Image.open(options.figure).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
+            # rare colours are those of few points, and count too
+            image = Image.open(options.figure).convert("RGB")
+            small = image.quantize(
+                256, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE
             )
             small.save(options.figure, optimize=True)
             print(f"{options.figure}: {options.figure.stat().st_size // 1000} kB")

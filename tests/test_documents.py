@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from contrica import ContrastiveICA
 from contrica.cli import app
-from contrica.cli.writing import write_table
 from contrica.datasets import make_synthetic
 
 ROOT = Path(__file__).parent.parent
@@ -67,20 +66,13 @@ def test_python_examples_run_and_print_what_is_shown(code, shown, capsys):
 
 @pytest.mark.slow
 def test_readme_shell_examples_run(tmp_path, monkeypatch):
-    data = make_synthetic(5, n_samples=2000, random_state=0)
-    files = {
-        "patients.csv": data.foreground,
-        "controls.csv": data.background,
-        "new_patients.csv": data.foreground[:20],
-    }
-    for name, rows in files.items():
-        write_table(tmp_path / name, rows, list("abcde"), [f"s{i}" for i in range(len(rows))])
     monkeypatch.chdir(tmp_path)
     (block,) = [code for code in blocks(ROOT / "README.md", "sh") if "contrica fit" in code]
     for line in block.strip().splitlines():
-        result = CliRunner().invoke(app, line.split()[1:])
+        result = CliRunner().invoke(app, shlex.split(line)[1:])
         assert result.exit_code == 0, f"{line}\n{result.output}"
     assert (tmp_path / "new_scores.csv").exists()
+    assert (tmp_path / "results" / "report.html").exists()
 
 
 def commands(text):
@@ -172,6 +164,15 @@ def test_the_index_names_every_page():
         (DOCS / link).resolve() for link in re.findall(r"\]\(([^)#:]+)\)", INDEX.read_text("utf-8"))
     }
     assert {path.resolve() for path in DOCUMENTS[1:]} - {INDEX.resolve()} <= named
+
+
+def test_the_sites_navigation_reaches_every_page():
+    reached = {INDEX}
+    for page in DOCUMENTS[1:]:
+        for line in "\n".join(blocks(page, r"\{toctree\}")).splitlines():
+            target = re.sub(r".*<(.*)>", r"\1", line)
+            reached.add((page.parent / f"{target}.md").resolve())
+    assert set(DOCUMENTS[1:]) <= reached
 
 
 def test_readme_fits_two_screens():

@@ -611,6 +611,26 @@ def test_a_member_of_an_npz_file_that_is_not_an_array_is_refused(name, tmp_path)
         open_rows(tmp_path / "t.npz", name)
 
 
+@pytest.mark.parametrize("about", [b"{\xe2", b"[1]", b"{", b'{"index_columns": 5}'])
+def test_parquet_files_with_damaged_notes_of_pandas_are_refused(about, tmp_path):
+    """What pandas wrote about a table is decoded when it is asked for, after the file was opened."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = pyarrow.table({"a": [1.0, 2.0], "b": [3.0, 5.0]})
+    parquet.write_table(columns.replace_schema_metadata({b"pandas": about}), tmp_path / "t.parquet")
+    with raises(FileError, "damaged"):
+        open_rows(tmp_path / "t.parquet")
+
+
+def test_parquet_files_with_damaged_text_are_refused(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    bad = pyarrow.array([b"x", b"\xe2"]).view(pyarrow.string())
+    parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "name": bad}), tmp_path / "t.parquet")
+    with raises(FileError, "damaged"):
+        list(open_rows(tmp_path / "t.parquet").row_names)
+
+
 # --- interrupted ---
 
 INTERRUPTED = """

@@ -20,8 +20,10 @@ from contrica.inference import (
     stability,
     top_features,
 )
-from contrica.inference._data import Study
+from contrica.inference._data import N_RANDOM_STARTS, Study
 from contrica.inference._stability import _matched, _ratio_intervals
+from contrica.solvers import subspace
+from contrica.solvers.negentropy import N_STARTS
 from tests.said import raises
 
 pytestmark = pytest.mark.filterwarnings("ignore::contrica.errors.ContricaWarning")
@@ -80,6 +82,48 @@ def test_a_seed_of_ones_own_draws_other_permutations(pair, model):
     assert one.n_permutations == 99
     assert_allclose(one.p_values, again.p_values)
     assert_allclose(one.statistics, two.statistics)
+
+
+@pytest.mark.parametrize("unit", ["rows", "groups", "rescaled"])
+def test_p_values_do_not_depend_on_processes(unit, pair, monkeypatch):
+    X, Y = pair
+    labels, options = {}, {"n_permutations": 60, "random_state": 3}
+    if unit == "groups":
+        (X, groups), (Y, back_groups) = in_groups(6, 0, 0), in_groups(6, 6, 1)
+        labels = {"groups": groups, "background_groups": back_groups}
+    scale = "pooled" if unit == "rescaled" else "none"
+    with collected():
+        model = ContrastiveICA(2, scale=scale, random_state=0).fit(X, background=Y, **labels)
+    # splits are formed anew for every direction, as where there are many variables
+    monkeypatch.setattr("contrica.solvers.split.MAX_KEPT_ENTRIES", 0)
+    one, two = (
+        significance(model, X, background=Y, n_jobs=n_jobs, **labels, **options)
+        for n_jobs in (None, 2)
+    )
+    assert np.array_equal(one.p_values, two.p_values, equal_nan=True)
+    assert one.n_significant == two.n_significant
+    assert_allclose(one.statistics, two.statistics)
+
+
+def test_permutations_are_told_and_can_be_interrupted(pair, model, caplog, monkeypatch):
+    X, Y = pair
+    with caplog.at_level(logging.INFO, "contrica"):
+        significance(model, X, background=Y, n_permutations=99, random_state=0)
+    assert "significance: 100 of 100 assignments" in caplog.text
+    components = model.components_.copy()
+    made = []
+
+    def interrupt(*covariances):
+        made.append(covariances)
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        return 1.0
+
+    monkeypatch.setattr("contrica.solvers.permutation_null.largest_ratio", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        significance(model, X, background=Y, n_permutations=99)
+    assert len(made) == 5
+    assert_allclose(model.components_, components)
 
 
 @pytest.mark.slow
@@ -203,6 +247,47 @@ def test_stability_does_not_depend_on_processes_or_containers(pair, model):
         assert_allclose(other.ratio_intervals, whole.ratio_intervals, rtol=1e-5)
 
 
+def test_refits_from_the_rotation_of_the_fit_find_what_random_ones_find(monkeypatch):
+    """Where rows determine the rotation, and with fewer starts; halves know nothing of the fit."""
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((12, 12)), rng.standard_normal((12, 4))
+    X, Y = (rng.standard_t(8, (600, 12)) @ A.T for _ in range(2))
+    X += 6 * rng.laplace(size=(600, 4)) @ B.T
+    model = ContrastiveICA(4, solver="subspace", random_state=0).fit(X, background=Y)
+    starts, search = [], subspace.farthest_from_gaussian
+
+    def seen(rows, **options):
+        starts.append((options["start"] is not None, options["n_starts"]))
+        return search(rows, **options)
+
+    monkeypatch.setattr(subspace, "farthest_from_gaussian", seen)
+    near = stability(model, X, background=Y, n_resamples=6, random_state=1)
+    assert set(starts) == {(True, N_RANDOM_STARTS)}
+    starts.clear()
+    split_reliability(model, X, background=Y, n_splits=2, random_state=1)
+    assert set(starts) == {(False, N_STARTS)}
+    fit = Study.fit
+    monkeypatch.setattr(Study, "fit", lambda self, part, seed, near: fit(self, part, seed))
+    starts.clear()
+    anew = stability(model, X, background=Y, n_resamples=6, random_state=1)
+    assert set(starts) == {(False, N_STARTS)}
+    assert_allclose(near.similarity, anew.similarity, atol=1e-6)
+    assert_allclose(near.intervals, anew.intervals, atol=1e-5)
+
+
+def test_the_rotation_near_filters_makes_sources_like_theirs(rng):
+    """Orthogonal; of filters in the span it makes the same sources, and those outside do not count."""
+    rows = rng.laplace(size=(500, 6)) @ rng.standard_normal((6, 6))
+    covariance = np.cov(rows.T)
+    values, axes = np.linalg.eigh(covariance)
+    whiten = axes[:, 2:] / np.sqrt(values[2:])
+    turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    filters = np.column_stack([3.0 * whiten @ turn[:, :3], axes[:, 0]])
+    found = subspace._rotation_near(whiten, covariance, filters, rng)
+    assert_allclose(found.T @ found, np.eye(4), atol=1e-12)
+    assert_allclose(np.sort(np.abs(found.T @ turn[:, :3]).max(axis=0)), 1, atol=1e-9)
+
+
 def test_progress_is_logged_and_an_interruption_leaves_the_model(pair, model, caplog, monkeypatch):
     X, Y = pair
     with caplog.at_level(logging.INFO, "contrica"):
@@ -241,10 +326,10 @@ def test_groups_without_which_nothing_can_be_fitted_are_named(monkeypatch):
     model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
     fit = Study.fit
 
-    def without_g3_it_fails(study, part, seed):
+    def without_g3_it_fails(study, part, seed, **options):
         if not np.isin(np.flatnonzero(groups == "g3"), part.fore).all():
             raise np.linalg.LinAlgError
-        return fit(study, part, seed)
+        return fit(study, part, seed, **options)
 
     monkeypatch.setattr(Study, "fit", without_g3_it_fails)
     found = stability(model, X, background=Y, random_state=0, **labels)
@@ -263,7 +348,7 @@ def test_where_nothing_can_be_fitted_again_that_is_an_error(pair, model, monkeyp
     with raises(GroupsError, "none-left-out", "groups"):
         stability(grouped, X, background=Y, random_state=0, **labels)
 
-    def fails(study, part, seed):
+    def fails(study, part, seed, **options):
         raise np.linalg.LinAlgError
 
     monkeypatch.setattr(Study, "fit", fails)
@@ -278,10 +363,10 @@ def test_resamples_that_fail_are_told_apart_from_few_groups(monkeypatch):
     model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
     fit = Study.fit
 
-    def of_drawn_groups_it_fails(study, part, seed):
+    def of_drawn_groups_it_fails(study, part, seed, **options):
         if len(np.unique(part.fore)) < 180:
             raise np.linalg.LinAlgError
-        return fit(study, part, seed)
+        return fit(study, part, seed, **options)
 
     monkeypatch.setattr(Study, "fit", of_drawn_groups_it_fails)
     found = stability(model, X, background=Y, n_resamples=3, random_state=0, **labels)
@@ -361,7 +446,19 @@ def test_patterns_are_matched_one_to_one_also_where_a_fit_has_fewer(rng):
 def test_ratio_intervals_are_scaled_about_their_median():
     ratios = np.exp(np.linspace(-1, 1, 101))[:, None] * 5
     low, high = _ratio_intervals(ratios, np.ones((101, 1), dtype=bool), 0.25)[0]
-    assert_allclose([low, high], 5 * np.exp([-0.45, 0.45]), rtol=1e-12)
+    # the order statistic of rank .05 × 102 is the fifth and a tenth of the way to the sixth
+    assert_allclose([low, high], 5 * np.exp([-0.459, 0.459]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [19, 20, 100])
+def test_an_interval_of_few_resamples_holds_nine_tenths_of_further_ones(n, rng):
+    """Of draws of one distribution; ordinary quantiles of twenty hold .81 of further draws."""
+    inside = []
+    for _ in range(2000):
+        own = rng.lognormal(size=(n + 1, 1))
+        low, high = _ratio_intervals(own[:n], np.ones((n, 1), dtype=bool), 1.0)[0]
+        inside.append(low <= own[n, 0] <= high)
+    assert abs(np.mean(inside) - 0.9) < 0.025  # of 2000 draws: nearly four standard errors
 
 
 def test_a_proportional_fit_is_judged_too(pair):
@@ -479,7 +576,7 @@ def test_findings_name_columns_and_rows():
     frames = [pd.DataFrame(np.c_[part, -part[:, 1]], columns=list("abcd")) for part in (X, Y)]
     said = str(check(frames[0], background=frames[1]))
     assert "b = d" in said
-    assert "rows 7" in said
+    assert "rows: number 7" in said
     assert said.startswith("300 foreground and 300 background rows over 4 variables")
 
 
@@ -518,8 +615,19 @@ def test_rows_and_groups_that_make_a_pattern_are_named():
     found = diagnose(model, X, background=Y, groups=groups)
     words = " ".join(each.words for each in found.findings)
     assert {"rows-dominate", "group-dominates"} <= set(found.codes)
-    assert "rows 3" in words
+    assert "400 rows: number 3" in words
     assert "group a" in words
+
+
+def test_a_group_of_many_rows_is_not_said_to_make_a_pattern(pair, model):
+    """Seven tenths of the rows have seven tenths of the variance of any score."""
+    X, Y = pair
+    groups = np.where(
+        np.arange(len(X)) % 10 < 7, "large", np.where(np.arange(len(X)) % 2, "b", "c")
+    )
+    assert "group-dominates" not in diagnose(model, X, background=Y, groups=groups).codes
+    shares = explain(model, 0, X, background=Y, groups=groups).group_share
+    assert_allclose(list(shares.values()), 1 / 3, atol=0.1)
 
 
 def test_covariates_are_tested_between_groups_and_never_between_rows():

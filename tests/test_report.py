@@ -13,14 +13,16 @@ import pytest
 
 from contrica import ContrastiveICA, PlainPCA, ProportionalContrastiveICA, __version__
 from contrica.compare import compare_methods
-from contrica.errors import DataError, FoundFileError, ParameterError
+from contrica.errors import DataError, FoundFileError, ParameterError, collected
 from contrica.inference import explain, stability
 from contrica.report import _material as material
 from contrica.report import build
 from contrica.report._html import Html, element, json_script
-from contrica.report._material import Column, Samples
+from contrica.report._material import Column, Material, Samples
+from contrica.report._page import page as page_of
 from contrica.report._pictures import histogram_svg, pattern_png, scatter_png
 from contrica.report._points import points
+from contrica.rows.groups import as_groups
 
 EVIL = "</script><script>alert('x')</script>&amp;\u2028"
 
@@ -199,9 +201,21 @@ def test_what_was_found_and_what_to_be_careful_about_are_said(fitted):
     assert "1 pattern stands out from the background, in 400 rows" in text
     assert f"subspace ({model.reason_})" in text
     assert "rows were taken as independent of one another" in text
-    assert "covariate kind explains" in text
+    assert "kind explains" in text
     assert "does not stand out" in text, "the second pattern is beyond the first"
     assert "stability=100" in text
+
+
+def test_what_the_fit_takes_care_of_is_no_finding():
+    X, Y, _ = pair(1)
+    X, Y = X * 10.0 ** np.arange(6), Y * 10.0 ** np.arange(6)
+    told = {}
+    for scale in ("none", "pooled"):
+        model = ContrastiveICA(1, solver="subspace", scale=scale, random_state=0)
+        with collected():
+            told[scale] = Page(build(model.fit(X, background=Y), X, background=Y)).text
+    assert 'set scale="pooled"' in told["none"]
+    assert 'set scale="pooled"' not in told["pooled"]
 
 
 def test_stability_is_shown_as_it_was_computed(fitted):
@@ -335,6 +349,8 @@ def test_columns_are_kinds_or_numbers_or_left_out():
     np.testing.assert_array_equal(numbers.values, [*range(9), np.nan])
     assert Column.of("d", np.array([f"n{i}" for i in range(50)], dtype=object)) is None
     assert Column.of("e", np.array([None, ""], dtype=object)) is None
+    assert Column.of("id", np.arange(50).astype(object)) is None
+    assert Column.of("age", np.arange(50).repeat(2).astype(object)).levels == ()
 
 
 def test_a_column_of_names_has_no_colour():
@@ -342,6 +358,32 @@ def test_a_column_of_names_has_no_colour():
     data = points([Samples.of("foreground", np.zeros((50, 1)), {"id": names})])
     assert data["left_out"] == ["id"]
     assert data["columns"] == []
+
+
+def test_numbers_that_name_donors_are_names_and_no_covariate():
+    """Donors 1 to 9 lie on no scale, and say of a row what its group says."""
+    rng = np.random.default_rng(0)
+    donors = np.repeat(np.arange(1, 10), 12)
+    X, Y = rng.laplace(size=(2, 108, 4))
+    X[:, 0] *= 4
+    model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+    model.fit(X, background=Y, groups=donors, background_groups=donors + 100)
+    metadata = {"site": ["here"] * 108, "donor": donors, "groups": donors}
+    metadata["age"] = rng.normal(size=108)
+    fore = Samples.of("foreground", model.transform(X), metadata)
+    back = Samples.of("background", model.transform(Y))
+    material = Material(model, fore, (back,), groups=as_groups(donors, 108, "groups", "X"))
+    assert material.group_columns == {"donor", "groups"}
+    assert not [each for each in material.diagnosis().findings if "donor" in each.words]
+    html = page_of(material)
+    page = Page(html)
+    site, donor, age = page.points["columns"]  # one of the two columns of donors is enough
+    assert (site["varies"], age["levels"]) == (False, [])
+    assert sorted(donor["levels"]) == list("123456789")
+    options = re.search(r'id="colour-by">(.*?)</select>', html).group(1)
+    assert re.findall(r">(\w+)<", options) == ["nothing", "donor", "age"]
+    assert re.search(r"selected>(\w+)<", options).group(1) == "age", "groups have colours of last"
+    assert "The sample is 9 groups, not 108 rows" in page.text
 
 
 def pixels(png):

@@ -24,9 +24,11 @@ from contrica.datasets import make_synthetic
 from contrica.decompositions import htd
 from contrica.errors import DataError, ParameterError
 from contrica.estimators import contrastive_pca_path, probabilistic_pca_path
-from contrica.estimators._contrastive_pca import subspace_affinities
+from contrica.estimators._contrastive_pca import SWEEP, subspace_affinities
+from contrica.moments import leading
 from contrica.moments.fourth import cumulants
 from contrica.solvers.ratio import contrast_ratio
+from tests import naive
 from tests.backed import WithBackground
 from tests.said import raises, warns
 
@@ -41,6 +43,7 @@ SETTLED = [
     PlainICA(2, rank=6),
 ]
 EACH = pytest.mark.parametrize("model", SETTLED, ids=lambda model: type(model).__name__)
+FEW_ROWS = pytest.mark.filterwarnings("ignore::contrica.DelicateDataWarning")
 NEGATIVE_NOISE = pytest.mark.filterwarnings("ignore:noise_variance_:contrica.PatternWarning")
 
 
@@ -315,6 +318,125 @@ def test_paths_refuse_what_are_no_covariances():
     with raises(ParameterError, "too-large", "n_components") as said:
         probabilistic_pca_path(np.eye(2), np.eye(2), 3, [0.0])
     assert "n_components=3 is more than the 2 variables" in str(said.value)
+
+
+# --- many variables, few rows ---
+
+
+def wide_pair(rng, n=900, p=320):
+    """Five sources in both datasets and five in the foreground, in noise that differs by variable."""
+    A, B = rng.standard_normal((2, 5, p))
+    noise = np.linspace(0.2, 2, p)
+    X, Y = (rng.laplace(size=(n, 5)) @ A + rng.standard_normal((n, p)) * noise for _ in range(2))
+    return X + 0.5 * rng.laplace(size=(n, 5)) @ B, Y
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_path_over_many_variables_is_that_of_full_decompositions(rng, monkeypatch, count):
+    """Its subspace, and no decomposition of the whole matrix."""
+    fore, back = (np.cov(rows.T) for rows in wide_pair(rng))
+
+    def refused(*_):
+        raise AssertionError("the matrix was decomposed as a whole")
+
+    monkeypatch.setattr(leading, "dense_eigenpairs", refused)
+    found = contrastive_pca_path(fore, back, count, SWEEP)
+    # largest angles are at large α: rounding of α C_y over the gap to the next eigenvalue
+    assert_allclose(found, naive.contrastive_pca_path(fore, back, count, SWEEP), atol=1e-8)
+
+
+def test_a_path_in_any_order_is_the_same(rng):
+    fore, back = (np.cov(rows.T) for rows in wide_pair(rng))
+    alphas = [100.0, 0.0, 3.0, 1000.0]
+    found = contrastive_pca_path(fore, back, 2, alphas)
+    assert_allclose(found, naive.contrastive_pca_path(fore, back, 2, alphas), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["zero", "identity", "one tied pair", "huge alpha"])
+def test_leading_eigenpairs_of_odd_matrices(rng, kind):
+    """Where iterations tell nothing apart, or leave the range of numbers, the whole is decomposed."""
+    p, alpha, back = 320, 0.0, np.eye(320)
+    fore = {"zero": np.zeros((p, p)), "identity": np.eye(p)}.get(kind)
+    if fore is None:
+        axes = np.linalg.qr(rng.standard_normal((p, p)))[0]
+        fore = axes * np.r_[5.0, 5.0, np.linspace(0, 4, p - 2)] @ axes.T
+    if kind == "huge alpha":
+        alpha, back = 1e308, 10 * np.diag(np.linspace(1, 2, p))
+    values, vectors = leading.LeadingPairs(fore, back, 2).at(alpha)
+    matrix = fore - alpha * back if alpha < 1 else fore / alpha - back
+    assert_allclose(vectors.T @ vectors, np.eye(2), atol=1e-10)
+    assert_allclose(values, np.linalg.eigvalsh(matrix)[:-3:-1], atol=1e-10)
+    assert_allclose(matrix @ vectors, vectors * values, atol=1e-9)
+
+
+@pytest.fixture
+def few(rng):
+    """Rows of 60 variables; those of the foreground are combinations of the background's."""
+    Y = 2.0 + rng.standard_normal((18, 60)) * np.linspace(1, 3, 60)
+    return rng.standard_normal((12, 18)) @ naive.central(Y) + 5.0, Y
+
+
+@FEW_ROWS
+def test_cpca_of_few_rows_is_that_of_all_variables(few):
+    X, Y = few
+    model = ContrastivePCA(2, random_state=0).fit(X, background=Y)
+    axes = np.linalg.qr(naive.central(Y).T)[0][:, :17]  # 18 rows about their mean
+    parts = [axes.T @ part @ axes for part in naive.covariances_of_variables(X, Y)]
+    expected = axes @ naive.contrastive_pca_path(*parts, 2, SWEEP)
+    for frame, own in zip(model.sweep_components_, expected, strict=True):
+        assert_same_up_to_sign(frame, own.T, atol=1e-8)
+
+
+@FEW_ROWS
+def test_pcpca_of_few_rows_is_that_of_all_variables(few):
+    """σ² is the mean over all variables, in most of which nothing varies."""
+    X, Y = few
+    model = ProbabilisticContrastivePCA(2, gamma=0.1, scaling="unit").fit(X, background=Y)
+    fore, back = naive.covariances_of_variables(X, Y, ddof=0)
+    expected = probabilistic_pca_path(fore, back, 2, [0.1])
+    assert_same_up_to_sign(model.components_, expected.directions[0].T, atol=1e-9)
+    assert_same_up_to_sign(model.loadings_.T, expected.loadings[0].T, atol=1e-9)
+    assert_allclose(model.noise_variance_, expected.noise_variance[0], rtol=1e-9)
+
+
+@FEW_ROWS
+def test_gcpca_of_few_rows_is_that_of_all_variables(few):
+    X, Y = few
+    model = GeneralizedContrastivePCA(2).fit(X, background=Y)
+    fore, back = naive.covariances_of_variables(X, Y)
+    inverse = np.linalg.pinv(fore + back, rcond=1e-10)
+    values, vectors = np.linalg.eig(inverse @ (fore - back))
+    top = np.argsort(-values.real)[:2]
+    assert_allclose(model.contrast_, values.real[top], rtol=1e-9)
+    expected = vectors.real[:, top].T
+    lengths = np.linalg.norm(expected, axis=1)[:, None]
+    assert_same_up_to_sign(model.components_, expected / lengths, atol=1e-7)
+
+
+@FEW_ROWS
+@pytest.mark.filterwarnings("ignore:the background does not vary:contrica.PatternWarning")
+def test_pca_of_few_rows_fills_up_with_directions_of_no_variance(few):
+    """29 rows of 12 about their mean have 11 directions; the others are orthonormal all the same."""
+    X, Y = few
+    model = PlainPCA(14).fit(X, background=Y)
+    assert_allclose(model.components_ @ model.components_.T, np.eye(14), atol=1e-12)
+    assert_allclose(model.explained_variance_[:11], PCA(11).fit(X).explained_variance_, rtol=1e-9)
+    assert_allclose(model.explained_variance_[11:], 0, atol=1e-10)
+    assert_allclose(naive.central(X) @ model.components_[11:].T, 0, atol=1e-9)
+
+
+@EACH
+@FEW_ROWS
+@NEGATIVE_NOISE
+def test_few_rows_turn_with_the_variables(model, few, rng):
+    X, Y = few
+    turn = np.linalg.qr(rng.standard_normal((60, 60)))[0]
+    kept, turned = (
+        clone(model).fit(rows @ by, background=others @ by)
+        for by in (np.eye(60), turn)
+        for rows, others in [(X, Y)]
+    )
+    assert_same_up_to_sign(kept.components_ @ turn, turned.components_, atol=1e-6)
 
 
 # --- probabilistic contrastive PCA ---

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,7 +10,7 @@ from contrica.datasets import load_digits_on_photos
 from contrica.metrics import pattern_cosines, pattern_similarity
 from contrica.moments.fourth import cumulants
 from contrica.rows.groups import as_groups
-from contrica.solvers import permutation_null, row_design
+from contrica.solvers import permutation_null, row_design, wide_null
 from contrica.solvers.contrast_directions import contrast_axes, floor_of
 from contrica.solvers.group_design import GroupDesign, GroupSums
 from contrica.solvers.permutation_null import choose_dimension, count_directions
@@ -220,6 +222,78 @@ def test_p_values_are_those_of_the_slow_twin(grouped):
     assert_allclose(found.p_values, expected)
     assert len(found.p_values) >= 2
     assert found.chosen == np.sum(found.p_values <= 0.05)
+
+
+def wide_design(kind):
+    """Rows over 160 variables, of which 3 directions are new; as many as say the kind."""
+    rng = np.random.default_rng(7)
+    n, m = {"fewer in X": (150, 260), "few rows": (60, 50)}.get(kind, (300, 200))
+    A, B = rng.standard_normal((3, 160)), rng.standard_normal((3, 160))
+    X, Y = (rng.laplace(size=(k, 3)) @ A + rng.standard_normal((k, 160)) for k in (n, m))
+    X += 2.0 * rng.laplace(size=(n, 3)) @ B + 5.0
+    if kind == "beyond singles":
+        X, Y = 1e25 * X, 1e25 * Y
+    if kind == "wild row":
+        X[0] *= 1e7
+    codes = np.arange(n + m) % 3 if kind == "strata" else None
+    covariances = [np.cov(part.T) for part in (X, Y)] if kind == "covariances known" else None
+    return RowDesign(X, [Y], codes, covariances)
+
+
+WIDE = [
+    "plain",
+    "fewer in X",
+    "few rows",
+    "strata",
+    "beyond singles",
+    "wild row",
+    "covariances known",
+]
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_many_variables_have_the_null_of_their_covariances(kind, monkeypatch):
+    """Lanczos' iteration through the rows, to the end, against all eigenvalues of every covariance."""
+    design = wide_design(kind)
+    assert wide_null.is_wide(design)
+    for name in ("ENOUGH", "SINGLE"):
+        monkeypatch.setattr(wide_null, name, wide_null.DOUBLE)
+    monkeypatch.setattr(wide_null, "MAX_SINGLES", 0)
+    count = partial(count_directions, design, n_permutations=59)
+    found = count(rng=np.random.default_rng(1))
+    monkeypatch.setattr(permutation_null, "is_wide", lambda design: False)
+    expected = count(rng=np.random.default_rng(1))
+    assert_allclose(found.p_values, expected.p_values)
+    # a row that is 10⁷ others leaves half of the digits
+    tolerance = 1e-3 if kind == "wild row" else 1e-7
+    for own, other in zip(found[4:6] + found[9:], expected[4:6] + expected[9:], strict=True):
+        assert_allclose(own, other, rtol=tolerance)
+    assert_allclose(found.ratios, expected.ratios, rtol=1e-6)
+    assert found.chosen == expected.chosen
+    assert found.n_assignments == expected.n_assignments == 60
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_many_variables_have_quick_p_values_and_a_null_within_its_error(kind, monkeypatch):
+    """In single precision, and no longer than it takes to tell ratios from the observed one."""
+    design = wide_design(kind)
+    found = count_directions(design, rng=np.random.default_rng(1), n_permutations=199)
+    monkeypatch.setattr(permutation_null, "is_wide", lambda design: False)
+    expected = count_directions(design, rng=np.random.default_rng(1), n_permutations=199)
+    assert_allclose(found.p_values, expected.p_values)
+    error = expected.null_deviation / np.sqrt(expected.n_assignments)
+    assert_allclose(found.null_mean, expected.null_mean, atol=error / 2)
+    assert_allclose(found.null_quantile, expected.null_quantile, rtol=0.01)
+
+
+def test_covariances_of_other_rows_are_not_taken_for_theirs(rng):
+    X, Y = rng.laplace(size=(60, 5)), rng.laplace(size=(50, 5))
+    other = [np.cov(part.T) * np.r_[1.1, np.ones(4)] for part in (X, Y)]
+    own, known = RowDesign(X, [Y]).observed(), RowDesign(X, [Y], None, other).observed()
+    assert_allclose(known.fore, own.fore)
+    right = RowDesign(X, [Y], None, [np.cov(part.T) for part in (X, Y)]).observed()
+    assert_allclose(right.fore, own.fore, atol=1e-12)
+    assert_allclose(right.back, own.back, atol=1e-12)
 
 
 def test_permuted_sets_are_taken_about_their_own_means(rng):

@@ -47,6 +47,7 @@ def test_fit_writes_its_files_and_prints_a_summary(fitted_once):
     assert_allclose(patterns.values, model.components_.T)
     assert_allclose(scores.values, model.transform(fore.values))
     assert "contrast ratio k(b)" in result.output
+    assert "kurtosis" in result.output
     assert "2 patterns kept, of l = 2 sought after r = 3 background patterns" in result.output
     assert "warning: the background covariance has rank 3" in result.output
     assert f"solver: {model.solver_} ({model.reason_})" in words(result)

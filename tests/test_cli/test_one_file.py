@@ -3,11 +3,13 @@
 import gzip
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import anndata
 import numpy as np
@@ -17,17 +19,19 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.io import mmwrite
 
-from contrica import ContrastiveICA
+from contrica import ContrastiveICA, load, tl
 from contrica.cli import console
 from contrica.cli.commands import EXAMPLES
-from contrica.datasets import load_kang, make_four_clusters
+from contrica.datasets import kang_anndata, make_four_clusters
 from contrica.errors import DataError, DelicateDataWarning, FileError, ParameterError, collected
+from contrica.estimators._ranking import kurtosis_of, p_values_of
 from contrica.rows import open_rows, read_table
 from tests.said import raises, warns
 from tests.test_cli.shell import FIT, refused, run, runner, words
 
 pytestmark = pytest.mark.usefixtures("no_figures")
 
+EXAMPLES_FOLDER = Path(__file__).parents[2] / "examples"
 VARIABLES = ["alpha", "beta", "gamma", "delta", "eps"]
 
 
@@ -201,12 +205,12 @@ def test_columns_of_text_are_metadata_and_said_to_be(table, tmp_path):
         (("-b", "condition=ctrl", "--foreground", "dose=1"), DataError, "overlap",
          "60 rows are in both --foreground dose=1 and --background condition=ctrl"),
         (("-b", "condition=ctrl|stim"), DataError, "no-rows", "leaves no foreground"),
-        (("-b", "condishun=ctrl"), FileError, "unknown-column", "It has condition"),
-        (("-b", "ctrl", "--groupby", "condishun"), FileError, "unknown-column", "It has condition"),
+        (("-b", "condishun=ctrl"), FileError, "unknown-column", "mean condition?"),
+        (("-b", "ctrl", "--groupby", "condishun"), FileError, "unknown-column", "mean condition?"),
         (("-b", "condition=ctrl", "--foreground", "stim"), ParameterError, "not-a-selection",
          "--foreground stim does not say which rows"),
         (("-b", "condition=ctrl", "--groups", "cell~^x"), DataError, "no-match", "finds nothing in 'c"),
-        (("-b", "condition=ctrl", "--labels", "dosis"), FileError, "unknown-column", "It has dose"),
+        (("-b", "condition=ctrl", "--labels", "dosis"), FileError, "unknown-column", "mean dose?"),
         ((), ParameterError, "no-data", "no background was given"),
     ],
 )  # fmt: skip
@@ -344,6 +348,10 @@ def test_json_is_all_of_the_standard_output(table, tmp_path):
         assert result.stderr
     patterns = read_table(tmp_path / "out" / "patterns.csv")
     assert len(found["fit"]["patterns"]) == len(patterns.columns)
+    model = load(tmp_path / "out" / "model.npz")
+    for key, values in (("p", p_values_of(model)), ("kurtosis", kurtosis_of(model))):
+        told = [each[key] for each in found["fit"]["patterns"]]
+        assert_allclose(np.array(told, dtype=float), values)  # None is NaN
     assert found["fit"]["rows"] == {"foreground": 120, "background": [120], "variables": 5}
     assert os.path.exists(found["fit"]["files"]["metadata.csv"])
     assert found["transform"]["rows"] == 240
@@ -465,21 +473,32 @@ def test_mice_from_one_csv_and_one_line(tmp_path):
     means = animals.groupby(genotype).agg(["mean", "std"])
     apart = abs(means["mean"].diff().iloc[1])
     assert apart > 2 * means["std"].mean()  # of nine animals each
-
-
-@needs_data()
-def test_kang_from_an_h5ad_gives_the_patterns_of_python(tmp_path):
-    data = load_kang(design="condition", n_genes=200)
-    rows = np.vstack([data.foreground, data.background])
-    counts = [len(data.foreground), len(data.background)]
-    obs = pd.DataFrame({"condition": np.repeat(["stim", "ctrl"], counts)})
-    obs.index = obs.index.astype(str)
-    var = pd.DataFrame(index=[f"gene{i}" for i in range(200)])
-    anndata.AnnData(sp.csr_matrix(rows), obs, var).write_h5ad(tmp_path / "k.h5ad")
-    call = ("--groupby", "condition", "--background", "ctrl", "--components", 2)
-    result = run("fit", tmp_path / "k.h5ad", *call, "--out", tmp_path / "r")
-    assert result.exit_code == 0, result.output
-    model = ContrastiveICA(2, random_state=0).fit(data.foreground, background=data.background)
-    assert_allclose(
-        read_table(tmp_path / "r" / "patterns.csv").values.T, model.components_, atol=1e-6
+    report = (tmp_path / "r" / "report.html").read_text()
+    assert "The sample is 18 groups (MouseID), not 270 rows" in report
+    assert re.search(
+        r"Genotype explains \d\d% of the variance of score 1 between 18 groups", report
     )
+
+
+@pytest.mark.slow
+@needs_data()
+def test_kang_by_the_shell_has_the_patterns_of_the_ten_lines_with_scanpy(tmp_path, monkeypatch):
+    """The script of examples, without its map: all that makes patterns is there, and names them."""
+    lines = (EXAMPLES_FOLDER / "kang_scanpy.py").read_text(encoding="utf-8").splitlines()
+    (start,) = [i for i, line in enumerate(lines) if line.startswith("adata = ")]
+    (end,) = [i for i, line in enumerate(lines) if line.startswith("sc.pp.neighbors")]
+    found = {"sc": pytest.importorskip("scanpy"), "tl": tl, "kang_anndata": kang_anndata}
+    with collected():
+        exec("\n".join(lines[start:end]), found)
+    adata, genes = found["adata"], found["genes"].groupby("pattern")["gene"].agg(list)
+    assert {"IFIT1", "IFIT3", "MX1", "RSAD2"} <= set(genes[1])  # what all cells do
+    assert {"CXCL10", "CXCL11", "IDO1", "APOBEC3A"} <= set(genes[2])  # what monocytes do
+    adata.write_h5ad(tmp_path / "kang.h5ad")
+    call = ("--groupby", "condition", "--background", "ctrl", "--groups", "donor")
+    more = ("--mask-var", "highly_variable", "--components", 4, "--no-report")
+    result = run("fit", tmp_path / "kang.h5ad", *call, *more, "--out", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    patterns = pd.read_csv(tmp_path / "r" / "patterns.csv", index_col=0)
+    used = adata.var["highly_variable"].to_numpy()
+    assert list(patterns.index) == list(adata.var_names[used])
+    assert_allclose(patterns.values, adata.varm["cica"][used], atol=1e-6)

@@ -61,20 +61,16 @@ def test_fit_writes_a_report_of_its_folder(one):
     found = decoded(data["scores"][0], "<f4")
     np.testing.assert_allclose(found[:120], scores["pattern_1"], rtol=1e-6)
     assert data["names"][:2] == ["s<0>", "s<1>"]
-    assert [column["name"] for column in data["columns"]] == [
-        "kind",
-        "condition",
-        "donor",
-        "groups",
-    ]
+    assert [column["name"] for column in data["columns"]] == ["kind", "condition", "donor"]
     assert data["columns"][0]["levels"] == ["<b>up</b>", "down"]
-    assert "all.csv: all other rows against control" in page.text
+    assert "all.csv by condition: all other rows against control" in page.text
+    assert "not 120 rows: rows of one group are not independent" in page.text
     assert "120 rows: control" in page.text
     assert f"contrast ratio k(f) {model.source_ratio_[0]:.3g}" in page.text
     assert f"Share by group ({len(model.groups_)} groups)" in page.text
     assert "120 foreground and 120 background rows over 5 variables" in page.text, "the data check"
-    assert "covariate kind explains" in page.text
-    assert "covariate groups explains" not in page.text, "which groups always do"
+    assert "kind explains" in page.text
+    assert not re.search("(groups|donor) explains", page.text), "which groups always do"
     assert re.search(r"not computed; contrica report \S+out --stability 100", page.text)
 
 

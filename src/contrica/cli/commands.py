@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
 import sys
 from collections.abc import Callable
@@ -36,8 +37,18 @@ EXAMPLES: dict[Callable[..., None], str] = {
     "--out comparison",
     reproduce.reproduce: "contrica reproduce mouse-protein --data FOLDER --out reproduced",
 }
+
+
+def _about(command: Callable[..., None]) -> str:
+    """The docstring, with lines as wide as the terminal; only paragraphs end them."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(each.split()) for each in paragraphs)
+
+
 for command, line in EXAMPLES.items():
-    app.command(epilog=f"Example: {line}")(with_bundles(plain_errors(command)))
+    app.command(help=_about(command), epilog=f"Example: {line}")(
+        with_bundles(plain_errors(command))
+    )
 
 
 @app.callback(invoke_without_command=True)

@@ -102,13 +102,13 @@ def fit(
 ) -> None:
     """Find the patterns of a foreground that its background does not have.
 
-    Writes patterns.csv, scores.csv, background_scores.csv, metadata.csv, model.npz, summary.txt,
-    run.toml, which repeats the run, scree.png, scatter.png and report.html, which says all of it in one
-    file, to the output folder. One
-    pattern is drawn as a histogram, two as a scatter, more as a grid.
-    Several backgrounds share their patterns, each with weights of its own; the scree pools them, and
-    the scatter draws them together, at most 20 000 rows of each. Files other than csv, tsv and npz are
-    read block by block and may be larger than the memory.
+    Writes report.html, which says all of it in one file, and patterns.csv, scores.csv,
+    background_scores.csv, metadata.csv, model.npz, summary.txt, scree.png and scatter.png. run.toml
+    repeats the run.
+
+    Several backgrounds share their patterns, each with weights of its own; the scree pools them, and the
+    scatter draws them together, at most 20 000 rows of each. Files other than csv, tsv and npz are read
+    block by block and may be larger than the memory.
     """
     _check_together(proportional, background_scale, solver)
     reported.check()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from contrica.cli.config import read_config
 from contrica.cli.console import end_with
@@ -87,6 +89,7 @@ def _config(context: typer.Context, path: Path | None) -> Path | None:
 class RunOptions:
     """How a command is told what to do, and how it tells what it did."""
 
+    panel: ClassVar[str] = "How to run"
     config: Annotated[
         Path | None,
         typer.Option(
@@ -107,6 +110,7 @@ class RunOptions:
 class RowOptions:
     """Which rows and variables of a file are meant."""
 
+    panel: ClassVar[str] = "Which rows and variables"
     foreground: Annotated[
         str | None,
         typer.Option(
@@ -251,7 +255,7 @@ def with_bundles(command: Callable[..., None]) -> Callable[..., None]:
                     field.name,
                     inspect.Parameter.KEYWORD_ONLY,
                     default=default,
-                    annotation=hints[field.name],
+                    annotation=_in_panel(hints[field.name], bundles[name].panel),
                 )
             )
 
@@ -266,6 +270,15 @@ def with_bundles(command: Callable[..., None]) -> Callable[..., None]:
     called.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: each.annotation for each in spread}
     return called
+
+
+def _in_panel(annotation: Any, panel: str) -> Any:
+    """An option that --help lists under a heading; arguments have one of their own."""
+    kind, told = get_args(annotation)
+    if isinstance(told, OptionInfo):
+        told = copy.copy(told)
+        told.rich_help_panel = panel
+    return Annotated[kind, told]
 
 
 def n_components_of(text: str) -> int | str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
@@ -16,6 +17,7 @@ from contrica.estimators import (
     leading_in_words,
     ranking_ratio,
 )
+from contrica.estimators._ranking import kurtosis_of, p_values_of
 from contrica.estimators._summary import leading_variables
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.selection import RankChoice
@@ -84,6 +86,8 @@ def fit_summary(
     symbol, ratios = ranking_ratio(model)
     unit = "loading" if model.effects_ is None else "sd of the background"
     effects = model.components_ if model.effects_ is None else model.effects_
+    shapes, p_values = kurtosis_of(model), p_values_of(model)
+    t_values = getattr(model, "pattern_t_values_", np.full(len(ratios), np.nan))
     patterns = [
         {
             "pattern": i + 1,
@@ -91,6 +95,9 @@ def fit_summary(
             "contrast_ratio": model.contrast_ratio_[i],
             "source_ratio": model.source_ratio_[i],
             "weight": model.foreground_weights_[i],
+            "kurtosis": None if shapes is None else shapes[i],
+            "p": p_values[i],
+            "t": t_values[i],
             "stands_out": i < model.n_foreground_,
             "leading": [
                 {"variable": names[j], "effect": effects[i, j]}
@@ -129,15 +136,24 @@ def rank_selection(choice: RankChoice | None, near_ties: Sequence[str]) -> Itera
 def _patterns(model: Any, names: Sequence[str]) -> Table:
     table = Table(title="Patterns by contrast ratio")
     symbol, ratios = ranking_ratio(model)
-    for heading in ("pattern", f"contrast ratio {symbol}", "weight ν"):
+    tested, values = ("p", p_values_of(model))
+    if np.isnan(values).all():
+        tested, values = ("t", getattr(model, "pattern_t_values_", values))
+    shape, shapes = ("kurtosis", kurtosis_of(model))
+    if shapes is None:
+        shape, shapes = ("weight ν", model.foreground_weights_)
+    for heading in ("pattern", f"contrast ratio {symbol}", shape, tested):
         table.add_column(heading, justify="right")
     unit = "" if model.effects_ is None else ", in sd of the background"
     table.add_column(f"leading variables{unit}")
-    rows = zip(ratios, model.foreground_weights_, strict=True)
-    for i, (ratio, weight) in enumerate(rows, start=1):
+    rows = zip(ratios, shapes, values, strict=True)
+    for i, (ratio, own, evidence) in enumerate(rows, start=1):
         leading = leading_in_words(model, i - 1, 5, names)
         beyond = "" if i <= model.n_foreground_ else " *"
-        table.add_row(f"{i}{beyond}", f"{ratio:.4g}", f"{weight:.4g}", escape(leading))
+        told = (
+            "" if np.isnan(evidence) else f"{evidence:.2g}" if tested == "p" else f"{evidence:.1f}"
+        )
+        table.add_row(f"{i}{beyond}", f"{ratio:.4g}", f"{own:.3g}", told, escape(leading))
     if len(model.components_) > model.n_foreground_:
         table.caption = "* does not stand out"
     return table

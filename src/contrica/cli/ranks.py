@@ -149,6 +149,10 @@ def _table(report: RankReport, n_printed: int) -> Table:
     rows = zip_longest(*shown, [f"{p:.2g}" for p in report.contrast.p_values], fillvalue="")
     for i, row in enumerate(islice(rows, n_printed), start=1):
         table.add_row(str(i), *row)
+    table.caption = (
+        "These ratios are of the directions in which they are largest, with ρ added to the background's "
+        "variance. k(b) and k(f), which fit and compare tell, are of patterns, and without ρ."
+    )
     return table
 
 

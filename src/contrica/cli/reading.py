@@ -418,6 +418,8 @@ def _blamed(asked: dict[str, list[str]]) -> Iterator[None]:
             for option, names in asked.items():
                 if any(f"{unmarked(repr(name))}" in error.got for name in names):
                     error.parameter = option
+            if error.parameter in ("groups", "labels"):
+                error.remedy += " A text file with a line for each row is given by its path."
         raise
 
 

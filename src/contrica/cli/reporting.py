@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import typer
@@ -44,6 +45,7 @@ ASKED = ("data", "foreground", "background", "groupby", "groups", "labels", "dro
 class ReportOptions:
     """What a report has beside what every one has."""
 
+    panel: ClassVar[str] = "Report"
     title: Annotated[
         str | None, typer.Option(help="Title of the report.", show_default="the data's names")
     ] = None
@@ -228,7 +230,9 @@ def _in_memory(data: Data) -> Data:
 
 
 def _words(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    """An option's value, with spaces where a line may break."""
+    parts = value if isinstance(value, list) else [value]
+    return ", ".join(re.sub(r",(?=\S)", ", ", str(each)) for each in parts)
 
 
 def _title(facts: Mapping[str, Any]) -> str:
@@ -240,7 +244,8 @@ def _title(facts: Mapping[str, Any]) -> str:
     name = Path(str(facts["data"])).name
     if files and "foreground" not in facts and "groupby" not in facts:
         return f"{name} against {behind}"
-    return f"{name}: {facts.get('foreground', 'all other rows')} against {behind}"
+    by = f" by {facts['groupby']}" if "groupby" in facts else ""
+    return f"{name}{by}: {_words(facts.get('foreground', 'all other rows'))} against {behind}"
 
 
 def _command_line(command: Any, facts: Mapping[str, Any], name: Path) -> str:

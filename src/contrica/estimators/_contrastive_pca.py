@@ -6,38 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf
 
 from contrica.errors import DataError, ParameterError
-from contrica.estimators._transformer import CovarianceTransformer
+from contrica.estimators._transformer import Covariances, CovarianceTransformer
+from contrica.moments.leading import LeadingPairs, leading_eigenpairs
 from contrica.moments.symmetric import fix_signs
 from contrica.validation import check_count, generator
 
-__all__ = ["ContrastivePCA", "contrastive_pca_path", "leading_eigenpairs"]
+__all__ = ["ContrastivePCA", "contrastive_pca_path"]
 
 # The sweep of the method's authors: 0 and 40 values from 0.1 to 1000, even in the logarithm.
 SWEEP = np.concatenate([[0.0], np.logspace(-1, 3, 40)])
 # Orthogonal subspaces keep this affinity, so that the graph of all subspaces stays connected.
 MIN_AFFINITY = 1e-6
-
-
-def leading_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ``count`` largest eigenvalues of a symmetric matrix, decreasing, and their eigenvectors.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (p, p)
-    count : int
-
-    Returns
-    -------
-    values : ndarray of shape (count,)
-    vectors : ndarray of shape (p, count)
-        Unit columns, the largest entry of each positive.
-    """
-    p = len(matrix)
-    values, vectors = eigh(matrix, subset_by_index=[p - count, p - 1])
-    return values[::-1], fix_signs(vectors[:, ::-1])
 
 
 def contrastive_pca_path(
@@ -72,16 +54,8 @@ def contrastive_pca_path(
     """
     fore, back = _check_covariances(foreground_covariance, background_covariance)
     count = _check_n_components(n_components, len(fore))
-    return np.stack(
-        [leading_eigenpairs(_difference(fore, back, a), count)[1] for a in _check_alphas(alphas)]
-    )
-
-
-def _difference(fore: np.ndarray, back: np.ndarray, alpha: float) -> np.ndarray:
-    """``C_x − α C_y`` or, where that leaves the range of numbers, the same over α."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = fore - alpha * back
-    return found if np.isfinite(found).all() else fore / alpha - back
+    leading = LeadingPairs(fore, back, count)
+    return np.stack([leading.at(alpha)[1] for alpha in _check_alphas(alphas)])
 
 
 def _check_covariances(fore: Any, back: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -167,13 +141,18 @@ def _medoids(affinities: np.ndarray, count: int, seed: int) -> np.ndarray:
     )
 
 
-def _varying(covariance: np.ndarray, at_least: int) -> np.ndarray:
-    """Orthonormal axes of the directions with variance; all where too few would be left."""
-    values, vectors = np.linalg.eigh(covariance)
-    varies = values > len(covariance) * np.finfo(float).eps * values[-1]
-    if varies.all() or varies.sum() < at_least:
-        return np.eye(len(covariance))
-    return vectors[:, varies]
+def _varying(given: Covariances, at_least: int) -> np.ndarray | None:
+    """Orthonormal axes of the directions with variance; ``None`` for all, also if too few had any."""
+    fore, back = given.foreground, given.background
+    total = fore if back is None else fore + back
+    # quick, and sure: rounding of the factor is less than what is subtracted
+    shifted = total.copy()
+    shifted.flat[:: len(total) + 1] -= 4 * given.rounding * np.linalg.norm(total)
+    if dpotrf(shifted, overwrite_a=1)[1] == 0:
+        return None
+    values, vectors = np.linalg.eigh(total)
+    varies = values > given.rounding * values[-1]
+    return None if varies.all() or varies.sum() < at_least else vectors[:, varies]
 
 
 class ContrastivePCA(CovarianceTransformer):
@@ -275,20 +254,18 @@ class ContrastivePCA(CovarianceTransformer):
         automatic = isinstance(self.alpha, str) and self.alpha == "auto"
         return SWEEP.copy() if automatic else np.unique(_check_alphas(self.alpha))
 
-    def _directions(
-        self, foreground: np.ndarray, background: np.ndarray | None, n_components: int
-    ) -> np.ndarray:
-        if background is None:
-            self.alphas_, background = np.zeros(1), np.zeros_like(foreground)
-        else:
-            self.alphas_ = self._sweep()
-        axes = _varying(foreground + background, n_components)
-        fore, back = (axes.T @ part @ axes for part in (foreground, background))
-        frames = axes @ contrastive_pca_path(fore, back, n_components, self.alphas_)
-        frames = np.stack([fix_signs(frame) for frame in frames])
-        self.sweep_components_ = frames.transpose(0, 2, 1)
-        chosen = self._choose(foreground, frames)
+    def _directions(self, given: Covariances, n_components: int) -> np.ndarray:
+        axes = _varying(given, n_components)
+        fore, back = given.foreground, given.background
+        back = np.zeros_like(fore) if back is None else back
+        if axes is not None:
+            fore, back = (axes.T @ part @ axes for part in (fore, back))
+        self.alphas_ = np.zeros(1) if given.background is None else self._sweep()
+        frames = contrastive_pca_path(fore, back, n_components, self.alphas_)
+        chosen = self._choose(fore, frames)
         self.alpha_ = float(self.alphas_[chosen])
+        frames = frames if axes is None else axes @ frames
+        self.sweep_components_ = np.stack([fix_signs(given.lift(frame)).T for frame in frames])
         return frames[chosen]
 
     def _choose(self, foreground: np.ndarray, frames: np.ndarray) -> int:
@@ -297,7 +274,9 @@ class ContrastivePCA(CovarianceTransformer):
         if contrasted.size == 0:
             self.representative_alphas_ = self.alphas_
             return 0
-        principal = leading_eigenpairs(foreground, frames.shape[2])[1]
+        principal = frames[0]
+        if self.alphas_[0] > 0:
+            principal = leading_eigenpairs(foreground, frames.shape[2])[1]
         affinities = subspace_affinities(np.concatenate([frames, principal[None]]))
         seed = int(generator(self.random_state).integers(2**31))
         within = affinities[np.ix_(contrasted, contrasted)]

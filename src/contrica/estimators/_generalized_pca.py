@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from contrica.errors import PatternWarning, warn
-from contrica.estimators._contrastive_pca import leading_eigenpairs
-from contrica.estimators._transformer import CovarianceTransformer
+from contrica.estimators._transformer import Covariances, CovarianceTransformer
+from contrica.moments.leading import leading_eigenpairs
 
 __all__ = ["GeneralizedContrastivePCA"]
 
@@ -64,15 +64,14 @@ class GeneralizedContrastivePCA(CovarianceTransformer):
     def __init__(self, n_components: int | None = 2) -> None:
         self.n_components = n_components
 
-    def _directions(
-        self, foreground: np.ndarray, background: np.ndarray | None, n_components: int
-    ) -> np.ndarray:
+    def _directions(self, given: Covariances, n_components: int) -> np.ndarray:
+        foreground, background = given.foreground, given.background
         if background is None:
             self.contrast_ = np.full(n_components, np.nan)
             return leading_eigenpairs(foreground, n_components)[1]
         total = foreground + background
         variances, axes = np.linalg.eigh(total)
-        varying = variances > len(total) * np.finfo(float).eps * variances[-1]
+        varying = variances > given.rounding * variances[-1]
         if varying.sum() < n_components:
             warn(
                 PatternWarning(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.estimators._ranking import ranking_ratio
+from contrica.estimators._ranking import p_values_of, ranking_ratio
 from contrica.estimators._summary import (
     carried_by,
     evidence_lines,
@@ -15,7 +15,6 @@ from contrica.estimators._summary import (
     leading_variables,
 )
 from contrica.markup import Markup, bars, frame, table, text
-from contrica.solvers.permutation_null import ContrastScree
 
 __all__ = ["NotebookRepr", "model_html"]
 
@@ -80,10 +79,7 @@ def _columns(model: Any, count: int) -> dict[str, list[Any]]:
     """Cells of the table by column; a column without anything in it is left out."""
     symbol, ratios = ranking_ratio(model)
     numbers = range(count)
-    p_values = np.full(count, np.nan)
-    if isinstance(getattr(model, "scree_", None), ContrastScree):
-        tested = model.scree_.p_values[:count]
-        p_values[: tested.size] = tested
+    p_values = p_values_of(model)
     t_values = getattr(model, "pattern_t_values_", np.full(count, np.nan))
     unit = "loadings" if getattr(model, "effects_", None) is None else "sd of the background"
     columns: dict[str, list[Any]] = {

@@ -9,14 +9,15 @@ import numpy as np
 
 from contrica.decompositions import htd
 from contrica.errors import PatternWarning, warn
-from contrica.estimators._contrastive_pca import leading_eigenpairs
 from contrica.estimators._transformer import (
     ContrastTransformer,
+    Covariances,
     CovarianceTransformer,
     documented,
     unchanged_on_error,
 )
 from contrica.moments.estimates import Cumulants
+from contrica.moments.leading import leading_eigenpairs
 from contrica.moments.projection import (
     CUMULANTS,
     axes_of,
@@ -72,10 +73,8 @@ class PlainPCA(CovarianceTransformer):
     def __init__(self, n_components: int | None = 2) -> None:
         self.n_components = n_components
 
-    def _directions(
-        self, foreground: np.ndarray, background: np.ndarray | None, n_components: int
-    ) -> np.ndarray:
-        values, vectors = leading_eigenpairs(foreground, n_components)
+    def _directions(self, given: Covariances, n_components: int) -> np.ndarray:
+        values, vectors = leading_eigenpairs(given.foreground, n_components)
         self.explained_variance_ = np.maximum(values, 0.0)
         return vectors
 

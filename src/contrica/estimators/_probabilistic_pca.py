@@ -12,10 +12,11 @@ from contrica.errors import ParameterError, PatternWarning, warn
 from contrica.estimators._contrastive_pca import (
     _check_covariances,
     _check_n_components,
-    leading_eigenpairs,
 )
-from contrica.estimators._transformer import CovarianceTransformer
+from contrica.estimators._transformer import Covariances, CovarianceTransformer
 from contrica.moments.estimates import Cumulants
+from contrica.moments.leading import LeadingPairs, leading_eigenpairs
+from contrica.moments.symmetric import fix_signs
 from contrica.validation import check_choice
 
 __all__ = ["ProbabilisticContrastivePCA", "ProbabilisticPath", "probabilistic_pca_path"]
@@ -51,6 +52,8 @@ def probabilistic_pca_path(
     background_covariance: np.ndarray,
     n_components: int,
     gammas: Sequence[float] | np.ndarray,
+    *,
+    n_features: int | None = None,
 ) -> ProbabilisticPath:
     """Probabilistic contrastive PCA for many values of its parameter.
 
@@ -65,6 +68,9 @@ def probabilistic_pca_path(
         Loadings to keep.
     gammas : array-like of shape (n_gammas,)
         Fractions of n/m, each at least 0 and below 1.
+    n_features : int, optional
+        p of the model, where covariances are in coordinates of fewer dimensions, outside of which nothing
+        varies.
 
     Returns
     -------
@@ -79,9 +85,9 @@ def probabilistic_pca_path(
            [0.   , 2.291, 0.   ]])
     """
     fore, back = _check_covariances(foreground_covariance, background_covariance)
-    p, count = len(fore), _check_n_components(n_components, len(fore))
+    p, count = n_features or len(fore), _check_n_components(n_components, len(fore))
     fractions = [_check_fraction(gamma) for gamma in np.atleast_1d(np.asarray(gammas)).tolist()]
-    directions = np.empty((len(fractions), p, count))
+    directions = np.empty((len(fractions), len(fore), count))
     lengths = np.empty((len(fractions), count))
     noise = np.zeros(len(fractions))
     for i, gamma in enumerate(fractions):
@@ -115,20 +121,22 @@ def _is_auto(gamma: Any) -> bool:
     return isinstance(gamma, str) and gamma == "auto"
 
 
-def _largest_with_a_model(fore: np.ndarray, back: np.ndarray, n_components: int) -> float:
+def _largest_with_a_model(fore: np.ndarray, back: np.ndarray, n_components: int, p: int) -> float:
     """The largest of 0, 0.01, …, 0.9 at which the noise variance is not negative.
 
     σ²(γ)(1 − γ) is the mean of the smallest eigenvalues of a matrix linear in γ, so concave, and
     not negative at 0: once below zero it stays there, and halving finds where.
     """
     grid = np.linspace(0, 0.9, 91)
-    floor = -1e-12 * np.trace(fore) / len(fore)
+    floor = -1e-12 * np.trace(fore) / p
+    # with nothing discarded there is no noise, and what is kept must have variance itself
+    leading = LeadingPairs(fore, back, min(n_components, p - 1))
     low, high = 0, len(grid)
     while high - low > 1:
         middle = (low + high) // 2
-        values = np.linalg.eigvalsh(fore - grid[middle] * back)
-        # with nothing discarded there is no noise, and what is kept must have variance itself
-        rest = values[: max(len(values) - n_components, 1)].mean()
+        gamma = grid[middle]
+        total = np.trace(fore) - gamma * np.trace(back)
+        rest = (total - leading.at(gamma)[0].sum()) / max(p - n_components, 1)
         low, high = (middle, high) if rest >= floor else (low, middle)
     return float(grid[low])
 
@@ -224,23 +232,22 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
         per_row = 0.0 if back is None else fore.n_samples / back.n_samples
         self.gamma_ = self.gamma_fraction_ * per_row
 
-    def _directions(
-        self, foreground: np.ndarray, background: np.ndarray | None, n_components: int
-    ) -> np.ndarray:
+    def _directions(self, given: Covariances, n_components: int) -> np.ndarray:
+        foreground, background, p = given.foreground, given.background, given.n_features
         back = np.zeros_like(foreground) if background is None else background
         if background is None:
             gamma = 0.0
         elif _is_auto(self.gamma):
-            gamma = _largest_with_a_model(foreground, back, n_components)
+            gamma = _largest_with_a_model(foreground, back, n_components, p)
         else:
             gamma = float(self.gamma)
         self.gamma_fraction_ = gamma
-        path = probabilistic_pca_path(foreground, back, n_components, [gamma])
+        path = probabilistic_pca_path(foreground, back, n_components, [gamma], n_features=p)
         directions, lengths = path.directions[0], path.lengths[0]
-        self.loadings_ = path.loadings[0]
+        self.loadings_ = fix_signs(given.lift(directions)) * lengths
         self.noise_variance_ = float(path.noise_variance[0])
         variances = np.einsum("pk,pq,qk->k", directions, foreground, directions)
-        floor = len(foreground) * np.finfo(float).eps * np.trace(foreground)
+        floor = given.rounding * np.trace(foreground)
         deviations = np.sqrt(np.where(variances > floor, variances, 0.0))
         self.score_scales_ = self._score_scales(lengths, deviations)
         none = int(np.sum(lengths == 0))
@@ -254,7 +261,7 @@ class ProbabilisticContrastivePCA(CovarianceTransformer):
                     parameter="gamma",
                 )
             )
-        floor = 1e-12 * np.trace(foreground) / len(foreground)
+        floor = 1e-12 * np.trace(foreground) / p
         if self.noise_variance_ < -floor:
             warn(
                 PatternWarning(

@@ -1,4 +1,4 @@
-"""By which ratio the patterns of a fitted model are ranked."""
+"""Numbers of the patterns of a fitted model, one for each: ratio, p, kurtosis."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ranking_ratio"]
+from contrica.solvers.permutation_null import ContrastScree
+
+__all__ = ["kurtosis_of", "p_values_of", "ranking_ratio"]
 
 
 def ranking_ratio(model: Any) -> tuple[str, np.ndarray]:
@@ -25,3 +27,42 @@ def ranking_ratio(model: Any) -> tuple[str, np.ndarray]:
     if getattr(model, "ranked_by_", "") == "source_ratio":
         return "k(f)", model.source_ratio_
     return "k(b)", model.contrast_ratio_
+
+
+def p_values_of(model: Any) -> np.ndarray:
+    """By pattern in turn, p of the permutation null of the fit; NaN where there is none.
+
+    Parameters
+    ----------
+    model : an estimator of contrica
+        Fitted.
+
+    Returns
+    -------
+    ndarray of shape (n_components,)
+    """
+    found = np.full(len(model.components_), np.nan)
+    scree = getattr(model, "scree_", None)
+    if isinstance(scree, ContrastScree):
+        tested = scree.p_values[: found.size]
+        found[: tested.size] = tested
+    return found
+
+
+def kurtosis_of(model: Any) -> np.ndarray | None:
+    """Weights of the patterns over the squared variance of their scores, which has no units.
+
+    Parameters
+    ----------
+    model : an estimator of contrica
+        Fitted.
+
+    Returns
+    -------
+    ndarray of shape (n_components,) or None
+        ``None`` for a model of an earlier version, which did not save deviations.
+    """
+    deviations = vars(model).get("source_deviations_")
+    if deviations is None:
+        return None
+    return np.asarray(model.foreground_weights_ / np.maximum(deviations, np.finfo(float).tiny) ** 4)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.estimators._ranking import ranking_ratio
+from contrica.estimators._ranking import kurtosis_of, ranking_ratio
 from contrica.solvers.group_design import GroupShares
 from contrica.solvers.permutation_null import LEVEL, ContrastScree
 
@@ -49,6 +49,9 @@ def summary_lines(model: Any) -> Iterator[str]:
     if model.solver_ == "subspace" and sampled is not None and sampled < model.n_samples_:
         total = model.n_samples_
         yield f"rows: dimension and rotation from a sample of {sampled} of {total}"
+    shrinkage = getattr(model, "filter_shrinkage_", 0.0)  # which earlier versions did not have
+    if shrinkage > 0:
+        yield f"filters: without {shrinkage:.1%} of the covariances, as held-out rows have it"
     yield from model.gap_lines()
     if model.rank_choice_ is not None:
         yield f"rank selection: {model.rank_choice_.description}"
@@ -117,6 +120,12 @@ def evidence_lines(model: Any) -> Iterator[str]:
             f"({what} assigned {scree.n_assignments} times; p cannot be below "
             f"{1 / scree.n_assignments:.2g}; level {LEVEL})"
         )
+        paired = getattr(model, "paired_groups_", None)  # which earlier versions did not save
+        if paired is not None and len(paired):
+            yield (
+                f"{len(paired)} of {len(model.groups_)} groups of the foreground have names of groups of "
+                f"the background ({_some(paired)}), and are taken as pairs"
+            )
     elif choice is not None and model.n_foreground_:
         tested = np.abs(model.pattern_t_values_[: model.n_foreground_])
         if tested.size and not np.isnan(tested).any():
@@ -128,12 +137,18 @@ def evidence_lines(model: Any) -> Iterator[str]:
         yield "not tested; contrica.inference has significance and stability"
 
 
+def _some(names: Any) -> str:
+    return ", ".join(map(str, names[:3])) + (", ..." if len(names) > 3 else "")
+
+
 def _pattern(model: Any, number: int) -> str:
-    """One pattern: the variables that lead it, its ratio, weight and t-value, and the groups with it."""
+    """One pattern: its ratio, kurtosis and t-value, the groups with it, the variables that lead it."""
     symbol, ratios = ranking_ratio(model)
     ratio, t_value = ratios[number], model.pattern_t_values_[number]
     told = [] if np.isnan(ratio) else [f"{symbol} = {ratio:.4g}"]
-    told.append(f"weight {model.foreground_weights_[number]:.4g}")
+    kurtosis = kurtosis_of(model)
+    weight = model.foreground_weights_[number]
+    told.append(f"weight {weight:.4g}" if kurtosis is None else f"kurtosis {kurtosis[number]:+.2f}")
     told += [] if np.isnan(t_value) else [f"t = {t_value:.1f}"]
     told += carried_by(model, number)
     told.append(f"led by {leading_in_words(model, number)}")

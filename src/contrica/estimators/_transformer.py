@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -24,7 +24,7 @@ from contrica.rows.containers import as_rows
 from contrica.rows.dataset import Dataset, check_same_variables, names_of, read_datasets
 from contrica.rows.device import has_gaps, is_tensor, like, tensor_times
 from contrica.rows.observed import gaps_error
-from contrica.rows.products import rows_times
+from contrica.rows.products import in_memory, rows_times
 from contrica.rows.protocol import Rows
 from contrica.rows.streams import is_stream
 from contrica.rows.summary import ColumnSummary
@@ -43,6 +43,7 @@ from contrica.validation import (
 __all__ = [
     "ContrastTransformer",
     "CovarianceTransformer",
+    "Covariances",
     "changed_parameters",
     "documented",
     "unchanged_on_error",
@@ -165,6 +166,7 @@ class ContrastTransformer(
         datasets = [foreground, *others]
         check_same_variables(datasets)
         self._check_width(foreground.n_features, contrasted=bool(others))
+        self._place(datasets)
         read_datasets(datasets, fill=self._fills_gaps, remedy=self._gap_remedy)
         if labels is not None:
             for part, (name, own) in zip(datasets, labels.of_each(len(others)), strict=True):
@@ -178,6 +180,9 @@ class ContrastTransformer(
             self._warn_alone()
         self._check_summaries({part.name: part.summary for part in datasets}, foreground.names)
         return datasets
+
+    def _place(self, datasets: Sequence[Dataset]) -> None:
+        """Where datasets are read, and what does not go together there is refused."""
 
     def _check_summaries(
         self, summaries: dict[str, ColumnSummary], names: np.ndarray | None
@@ -396,6 +401,35 @@ class ContrastTransformer(
         return len(self.components_)
 
 
+class Covariances(NamedTuple):
+    """Covariances of both datasets: over the variables or, of fewer rows, in the span of these.
+
+    Attributes
+    ----------
+    foreground : ndarray of shape (k, k)
+    background : ndarray of shape (k, k) or None
+    axes : ndarray of shape (n_features, k) or None
+        Orthonormal columns that all centred rows are combinations of, and as many more as there are
+        components wanted, along which nothing varies; ``None`` for the variables themselves.
+    n_features : int
+        Variables.
+    """
+
+    foreground: np.ndarray
+    background: np.ndarray | None
+    axes: np.ndarray | None
+    n_features: int
+
+    def lift(self, vectors: np.ndarray) -> np.ndarray:
+        """Columns in these coordinates as columns over the variables."""
+        return vectors if self.axes is None else np.asarray(self.axes @ vectors)
+
+    @property
+    def rounding(self) -> float:
+        """Relative to the largest eigenvalue, what a variance that is none may come to."""
+        return float(self.n_features * np.finfo(float).eps)
+
+
 class CovarianceTransformer(ContrastTransformer):
     """A method that reads its components from the covariances of both datasets alone."""
 
@@ -404,10 +438,8 @@ class CovarianceTransformer(ContrastTransformer):
     _ddof: ClassVar[int] = 1
 
     @abstractmethod
-    def _directions(
-        self, foreground: np.ndarray, background: np.ndarray | None, n_components: int
-    ) -> np.ndarray:
-        """Columns from the two covariances; also stores what is the method's own."""
+    def _directions(self, given: Covariances, n_components: int) -> np.ndarray:
+        """Columns in the coordinates of the covariances; also stores what is the method's own."""
 
     @documented
     def fit(
@@ -449,17 +481,16 @@ class CovarianceTransformer(ContrastTransformer):
                     parameter="n_components",
                 )
             )
-        # matrix-free: nothing of fourth order is computed
-        fore, *others = (cumulants(part.rows, storage="matrix-free") for part in datasets)
-        back = others[0] if others else None
-        vectors = self._directions(
-            self._covariance(fore), None if back is None else self._covariance(back), min(wanted, p)
-        )
-        self.components_ = fix_signs(vectors / np.linalg.norm(vectors, axis=0)).T
+        axes, fore, back = _moments(datasets, min(wanted, p))
+        background = None if back is None else self._covariance(back)
+        given = Covariances(self._covariance(fore), background, axes, p)
+        vectors = self._directions(given, min(wanted, p))
+        vectors = vectors / np.linalg.norm(vectors, axis=0)
+        self.components_ = fix_signs(given.lift(vectors)).T
         self.contrast_ratio_ = (
             np.full(len(self.components_), np.nan)
             if back is None
-            else contrast_ratio(self.components_.T, fore, back)
+            else contrast_ratio(vectors, fore, back, n_features=p)
         )
         self._finish(fore, back)
 
@@ -468,3 +499,20 @@ class CovarianceTransformer(ContrastTransformer):
 
     def _covariance(self, data: Cumulants) -> np.ndarray:
         return data.covariance * (data.n_samples / (data.n_samples - self._ddof))
+
+
+def _moments(
+    datasets: Sequence[Dataset], n_components: int
+) -> tuple[np.ndarray | None, Cumulants, Cumulants | None]:
+    """Means and covariances, and the axes they are in: those of the rows' span, where rows are few."""
+    axes, rows = None, [part.rows for part in datasets]
+    n_rows, p = sum(map(len, datasets)), datasets[0].n_features
+    if n_rows + n_components < p:
+        centred = [in_memory(part.rows) - part.summary.mean for part in datasets]
+        beside = np.random.default_rng(0).standard_normal((p, n_components))
+        axes, coordinates = np.linalg.qr(np.hstack([*(part.T for part in centred), beside]))
+        ends = np.cumsum([len(part) for part in datasets])
+        rows = [coordinates[:, start:end].T for start, end in zip([0, *ends], ends, strict=False)]
+    # matrix-free: nothing of fourth order is computed
+    fore, *others = (cumulants(part, storage="matrix-free") for part in rows)
+    return axes, fore, others[0] if others else None

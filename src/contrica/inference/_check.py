@@ -253,7 +253,7 @@ def _rows(fore: np.ndarray, back: np.ndarray) -> Iterator[Finding]:
             yield Finding(
                 "rows-dominate",
                 "careful",
-                f"{few.size} of {len(rows)} {name} rows have half of all fourth powers: rows "
+                f"half of all fourth powers is in {few.size} of {len(rows)} {name} rows: number "
                 f"{joined(few.tolist())}",
                 'Look at them; cumulant="robust" bounds their weight.',
             )

@@ -10,7 +10,7 @@ import numpy as np
 from contrica.errors import DataError
 from contrica.inference._data import SourceScores, check_model, source_scores
 from contrica.inference._findings import Finding, Report, joined, unusual
-from contrica.inference._patterns import ScoreMoments
+from contrica.inference._patterns import ScoreMoments, score_shares
 from contrica.rows.groups import Groups, as_groups, is_missing
 from contrica.solvers.permutation_null import LEVEL
 from contrica.solvers.ranks import joint_identifiable
@@ -99,14 +99,15 @@ def diagnose_scores(
         *_found(model),
         *_copies(model, above, below),
         *_shapes(above),
-        *_dominating(scores, own),
+        *_dominating(model, scores, own),
         *_identifiable(model),
         *_ties(model),
         *_independence(model),
         *_covariates(scores, own, covariates, rng),
     ]
     kept = "1 pattern was kept" if count == 1 else f"{count} patterns were kept"
-    about = f"{kept}, {model.n_foreground_} stand out; solver {getattr(model, 'solver_', 'paper')}"
+    out = "1 stands" if model.n_foreground_ == 1 else f"{model.n_foreground_} stand"
+    about = f"{kept}, {out} out; solver {getattr(model, 'solver_', 'paper')}"
     return Report.of(findings, about)
 
 
@@ -187,7 +188,7 @@ def _shapes(above: np.ndarray) -> Iterator[Finding]:
         )
 
 
-def _dominating(found: SourceScores, groups: Groups | None) -> Iterator[Finding]:
+def _dominating(model: Any, found: SourceScores, groups: Groups | None) -> Iterator[Finding]:
     n = len(found.fore)
     for i, scores in enumerate(found.fore.T):
         powers = (scores - scores.mean()) ** 4
@@ -196,21 +197,22 @@ def _dominating(found: SourceScores, groups: Groups | None) -> Iterator[Finding]
             yield Finding(
                 "rows-dominate",
                 "careful",
-                f"{few.size} of {n} rows have half of the fourth power of score {i + 1}: rows "
+                f"half of the fourth power of score {i + 1} is in {few.size} of {n} rows: number "
                 f"{joined(found.rows[few].tolist())}",
                 'Look at them; fit without them, or with cumulant="robust", and compare.',
             )
-        if groups is None:
+        if groups is None or i >= max(model.n_foreground_, 1):
             continue
-        squares = (scores - scores.mean()) ** 2
-        shares = np.bincount(groups.codes, squares) / max(squares.sum(), np.finfo(float).tiny)
+        # by group and not by row: one with most of the rows has most of the variance in any case
+        back = ScoreMoments.of(found.back[:, i])
+        shares = score_shares(scores, back, groups)
         largest = int(np.argmax(shares))
         if shares[largest] > GROUP_SHARE and len(groups.names) > 2:
             yield Finding(
                 "group-dominates",
                 "careful",
-                f"{shares[largest]:.0%} of the variance of score {i + 1} is in group "
-                f"{groups.names[largest]}",
+                f"group {groups.names[largest]} carries {shares[largest]:.0%} of score {i + 1}, where "
+                "each group counts the same",
                 "Fit without it and compare.",
             )
 

@@ -20,6 +20,7 @@ __all__ = [
     "ScoreMoments",
     "explain",
     "explain_scores",
+    "score_shares",
     "top_features",
 ]
 
@@ -280,11 +281,7 @@ def explain_scores(
     tiny = np.finfo(float).tiny
     shares: dict[str, float] = {}
     if groups is not None:
-        sizes = np.bincount(groups.codes, minlength=len(groups.names))
-        sums = np.bincount(groups.codes, (above - back.mean) ** 2, len(groups.names))
-        squares = sums / np.maximum(sizes, 1)
-        excess = np.maximum(squares - back.variance, 0)
-        parts = excess / max(excess.sum(), tiny)
+        parts = score_shares(above, back, groups)
         shares = dict(zip(groups.names, map(float, parts), strict=True))
     known = model.background_components_
     nearest = None
@@ -302,3 +299,27 @@ def explain_scores(
         nearest,
         number < model.n_foreground_,
     )
+
+
+def score_shares(above: np.ndarray, back: ScoreMoments, groups: Groups) -> np.ndarray:
+    """What each group has of a score, beyond what the background has: each counts the same.
+
+    Parameters
+    ----------
+    above : ndarray of shape (n_rows,)
+        Scores of the foreground.
+    back : ScoreMoments
+        Of the background.
+    groups : Groups
+        Of the foreground's rows.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
+        Of a group's mean square about the background's mean, less the background's variance, the share
+        in those of all groups; zeros where no group has more.
+    """
+    sizes = np.bincount(groups.codes, minlength=len(groups.names))
+    sums = np.bincount(groups.codes, (above - back.mean) ** 2, len(groups.names))
+    excess = np.maximum(sums / np.maximum(sizes, 1) - back.variance, 0)
+    return np.asarray(excess / max(excess.sum(), np.finfo(float).tiny))

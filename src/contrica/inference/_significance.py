@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from contrica.errors import DataError, GroupsError
 from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.inference._data import check_model, read_problem
+from contrica.progress import check_verbose, steps
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.permutation_null import LEVEL, N_PERMUTATIONS, ContrastScree
 from contrica.solvers.problem import Problem
@@ -81,6 +83,7 @@ def significance(
     n_permutations: int = 199,
     random_state: Any = None,
     n_jobs: int | None = None,
+    verbose: bool = False,
 ) -> Significance:
     """Test whether foreground and background are one distribution, pattern by pattern.
 
@@ -117,8 +120,12 @@ def significance(
     random_state : int, Generator, RandomState or None, default=None
         Draws the permutations. ``None``: those of a fit.
     n_jobs : int or None, default=None
-        Has no effect, and is here for the same call as `stability`: permuted covariances are sums over
-        batches, which one core adds faster than several start.
+        Processes, as of joblib, that share the permutations, which are the same ones, with the same
+        p-values. They pay where each permutation takes long: of groups, of batches of rows or of divided
+        rows over a hundred dimensions or more. Few rows over very many dimensions are multiplied with for
+        all permutations at a time, by the threads of BLAS in one process.
+    verbose : bool, default=False
+        Whether to show a progress bar, in a terminal or a notebook; needs tqdm.
 
     Returns
     -------
@@ -138,14 +145,31 @@ def significance(
     check_model(model, background)
     check_count("n_permutations", n_permutations, minimum=2)
     check_seed(random_state)
+    check_verbose(verbose)
     problem = read_problem(model, X, background, groups, background_groups)
     rng = np.random.default_rng(0) if random_state is None else generator(random_state)
     if random_state is None and _counted_by_null(model):
         n_permutations = max(n_permutations, N_PERMUTATIONS)
     design = design_of(problem, _strata(problem, strata))
-    found = permutation_scree(problem, design, rng=rng, n_permutations=n_permutations)
+    each = partial(_in_processes, n_jobs, verbose)
+    found = permutation_scree(problem, design, rng=rng, n_permutations=n_permutations, each=each)
     every = isinstance(design, GroupDesign) and found.n_assignments == design.n_assignments
     return _record(found, len(model.components_), every)
+
+
+def _in_processes(
+    n_jobs: int | None, verbose: bool, call: Callable[..., Any], parts: Any, *others: Any
+) -> Iterator[Any]:
+    """``map(call, parts, *others)`` by joblib, in one order; how far it is, is told."""
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    if effective_n_jobs(n_jobs) == 1:
+        found: Iterable[Any] = map(call, parts, *others)
+    else:
+        calls = (delayed(call)(*own) for own in zip(parts, *others, strict=True))
+        # covariances go to the processes as they are: files shared between them would be one for each
+        found = Parallel(n_jobs=n_jobs, return_as="generator", max_nbytes=None)(calls)
+    return steps(found, len(parts), "significance", "assignments", verbose=verbose)
 
 
 def _counted_by_null(model: Any) -> bool:

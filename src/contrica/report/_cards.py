@@ -77,11 +77,19 @@ def _card(material: Material, number: int) -> Html:
     return element(
         "article",
         element("h3", f"Pattern {number + 1} ", beyond),
-        _image(material, number),
-        _variables(model, number, told.features),
-        element("figure", histogram_svg(above, below, drawn), _caption(told)),
-        element("dl", *_numbers(model, number, told, repeated), class_="numbers"),
-        _groups(_shares(model, told)),
+        element(
+            "div",
+            _image(material, number),
+            element("div", _variables(model, number, told.features), class_="part"),
+            element(
+                "div",
+                element("figure", histogram_svg(above, below, drawn), _caption(told)),
+                element("dl", *_numbers(model, number, told, repeated), class_="numbers"),
+                class_="part wide",
+            ),
+            _groups(_shares(model, told)),
+            class_="parts",
+        ),
         class_="card" if told.stands_out else "card weak",
         id=f"pattern-{number + 1}",
     )
@@ -165,7 +173,7 @@ def _caption(told: Explanation) -> Html:
         element("span", "foreground", class_="key fore"),
         " and ",
         element("span", "background", class_="key back"),
-        f". Tails: {told.shape}.",
+        f". {told.shape[:1].upper()}{told.shape[1:]}.",
     )
 
 
@@ -209,9 +217,9 @@ def _p_in_words(model: Any, number: int) -> str:
     if p is None:
         return "not tested: one before it did not stand out"
     smallest = 1 / scree.n_assignments
-    unit = "groups" if scree.unit == "groups" else "rows, as if independent"
+    unit = "groups permuted" if scree.unit == "groups" else "rows permuted, as if independent"
     smallest_told = ", the smallest possible" if p <= smallest * 1.001 else ""
-    return f"{p:.2g}{smallest_told} ({unit} permuted)"
+    return f"{p:.2g}{smallest_told} ({unit})"
 
 
 def _stability_in_words(repeated: Stability | str, number: int) -> str:
@@ -248,4 +256,5 @@ def _groups(shares: dict[str, float]) -> Html | None:
     left = len(order) - N_GROUPS
     more = element("p", f"and {left} more groups", class_="note") if left > 0 else None
     head = element("summary", f"Share by group ({len(order)} groups)")
-    return element("details", head, element("table", element("tbody", rows)), more, open=True)
+    table = element("table", element("tbody", rows))
+    return element("details", head, table, more, open=True, class_="part")

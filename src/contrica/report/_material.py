@@ -21,8 +21,8 @@ __all__ = ["MAX_POINTS", "Column", "Material", "Samples", "as_columns", "check_i
 
 # Points that a page draws, of all datasets together.
 MAX_POINTS = 100_000
-# Values up to which a column of numbers is one of kinds.
-FEW_VALUES = 7
+# Values up to which a column of numbers is one of kinds: as many as there are colours.
+FEW_VALUES = 8
 # Kinds up to which a column is tested along with a score.
 MAX_KINDS = 20
 
@@ -166,13 +166,15 @@ class Column:
     values: np.ndarray
 
     @classmethod
-    def of(cls, name: str, values: np.ndarray) -> Column | None:
+    def of(cls, name: str, values: np.ndarray, *, named: bool = False) -> Column | None:
         """A column of numbers or kinds; ``None`` where nearly every row has a value of its own.
 
         Parameters
         ----------
         name : str
         values : ndarray of object, shape (n,)
+        named : bool
+            Whether numbers are names, such as those of donors.
 
         Returns
         -------
@@ -183,8 +185,10 @@ class Column:
         kinds, codes = np.unique(texts, return_inverse=True)
         if not kinds.size:
             return None
-        numbers = _numbers(texts)
+        numbers = None if named else _numbers(texts)
         if numbers is not None and kinds.size > FEW_VALUES:
+            if kinds.size == texts.size > MAX_KINDS and (numbers == np.rint(numbers)).all():
+                return None  # rows are numbered
             filled = np.full(values.size, np.nan)
             filled[known] = numbers
             return cls(name, (), filled)
@@ -271,6 +275,19 @@ class Material:
         nothing = np.empty((0, self.foreground.scores.shape[1]))
         return np.vstack([nothing, *(each.scores for each in self.backgrounds)])
 
+    @property
+    def group_columns(self) -> frozenset[str]:
+        """Columns that say of the foreground's rows what the groups say."""
+        if self.groups is None:
+            return frozenset()
+        count, found = len(self.groups.names), set()
+        for name, values in self.foreground.columns.items():
+            codes = np.unique(values.astype(str), return_inverse=True)[1]
+            pairs = np.unique(np.column_stack([codes, self.groups.codes]), axis=0)
+            if len(pairs) == codes.max() + 1 == count:
+                found.add(name)
+        return frozenset(found)
+
     def diagnosis(self) -> Report | str:
         """What speaks against the patterns, columns of metadata as covariates; or why nothing is said."""
         fore = self.foreground
@@ -279,7 +296,7 @@ class Material:
         columns = [
             Column.of(name, values)
             for name, values in fore.columns.items()
-            if self.groups is None or name != "groups"
+            if name not in self.group_columns
         ]
         told = {}
         for each in columns:

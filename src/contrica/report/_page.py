@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from string import Template
@@ -42,7 +42,7 @@ def page(material: Material) -> str:
     static = files("contrica.report") / "static"
     read = {name: (static / name).read_text(encoding="utf-8") for name in STATIC}
     drawn = material.drawn()
-    data = points(drawn)
+    data = points(drawn, material.group_columns)
     sections = [
         _section("asked", "What was asked", _asked(material)),
         _section("found", "What was found", _found(material)),
@@ -98,10 +98,11 @@ def _asked(material: Material) -> Iterator[Html]:
         lines.append((each.name, f"{each.n_rows} rows" + (f": {which}" if which else "")))
     lines.append(("variables", model.n_features_in_))
     if getattr(model, "groups_", None) is not None:
-        lines.append(("groups of the foreground", len(model.groups_)))
+        by = rest.pop("groups", "")
+        told = f"{len(model.groups_)} in the foreground" + (f", by {by}" if by else "")
+        lines.append(("groups", told))
     lines += list(rest.items())
-    options = ", ".join(f"{name} = {value}" for name, value in _options(model))
-    lines.append(("options beside the defaults", options or "none"))
+    lines += list(_options(model))
     yield element("p", "Which patterns does the foreground have that the background does not have?")
     yield _pairs(lines)
 
@@ -130,6 +131,8 @@ def _found(material: Material) -> Iterator[Html]:
         lines += [("gaps", line) for line in model.gap_lines()]
     found = next((text for name, text in lines if name == "found"), "")
     yield element("p", found[:1].upper() + found[1:] + ".", class_="lead")
+    if getattr(model, "groups_", None) is not None:
+        yield element("p", _counted_by_groups(material))
     yield _pairs(pair for pair in lines if pair[0] != "found")
     repeated = material.stability
     if isinstance(repeated, Stability):
@@ -139,14 +142,24 @@ def _found(material: Material) -> Iterator[Html]:
         yield _note(f"Stability: {repeated}.")
 
 
+def _counted_by_groups(material: Material) -> str:
+    """What the sample is where rows are repeated."""
+    count, n_rows = len(material.model.groups_), material.foreground.n_rows
+    column = material.asked.get("groups", "").partition("~")[0]
+    of = f"{count} groups" + (f" ({column})" if column else "")
+    return (
+        f"The sample is {of}, not {n_rows} rows: rows of one group are not independent. Whatever is said "
+        "of chance counts groups. More rows of the same groups would add little; more groups would."
+    )
+
+
 def _findings(material: Material) -> Iterator[Html]:
     before, after = material.check, material.diagnosis()
     yield element("h3", "Before the fit, of the data")
     if isinstance(before, str):
         yield _note(before)
     else:
-        known = [_without_known_advice(each, material.model) for each in before.findings]
-        yield from _listed(known, before.about)
+        yield from _listed(list(_still_open(before.findings, material.model)), before.about)
     yield element("h3", "After the fit, of the patterns")
     if isinstance(after, str):
         yield _note(after)
@@ -156,7 +169,10 @@ def _findings(material: Material) -> Iterator[Html]:
     yield from _listed(others, after.about)
     if related:
         yield element("h3", "Metadata that go along with a score")
-        yield element("ul", [element("li", _words(each.words), ".") for each in related])
+        told = (each.words.removeprefix("covariate ") for each in related)
+        yield element(
+            "ul", [element("li", _words(words), ".") for words in told], class_="findings"
+        )
         yield _note(RELATED)
 
 
@@ -183,10 +199,13 @@ def _listed(findings: Sequence[Finding], about: str) -> Iterator[Html]:
     yield element("ul", items, class_="findings")
 
 
-def _without_known_advice(finding: Finding, model: Any) -> Finding:
-    """What the fit has done already needs no advice."""
-    filled = finding.code == "missing-values" and model.missing != "error"
-    return replace(finding, advice="") if filled else finding
+def _still_open(findings: Iterable[Finding], model: Any) -> Iterator[Finding]:
+    """What the fit has taken care of is no finding any more, or one without advice."""
+    for each in findings:
+        if each.code == "unequal-units" and model.scale != "none":
+            continue
+        filled = each.code == "missing-values" and model.missing != "error"
+        yield replace(each, advice="") if filled else each
 
 
 def _words(text: str) -> list[Any]:
@@ -195,10 +214,9 @@ def _words(text: str) -> list[Any]:
     return [element("code", part) if i % 2 else part for i, part in enumerate(parts)]
 
 
-def _select(name: str, label: str, options: Sequence[str], chosen: int) -> Html:
+def _select(name: str, label: str, options: Mapping[int, str], chosen: int) -> Html:
     listed = [
-        element("option", text, value=str(i), selected=i == chosen)
-        for i, text in enumerate(options)
+        element("option", text, value=str(i), selected=i == chosen) for i, text in options.items()
     ]
     return element("label", f"{label} ", element("select", listed, id=name))
 
@@ -207,19 +225,22 @@ def _scores(
     material: Material, drawn: Sequence[Samples], data: dict[str, Any]
 ) -> Iterator[Html | None]:
     count = min(len(material.model.components_), MAX_AXES)
-    patterns = [f"pattern {i + 1}" for i in range(count)]
-    colours = ["nothing", *(column["name"] for column in data["columns"])]
-    checked = element("input", type="checkbox", id="show-background", checked=True)
+    patterns = {i: f"pattern {i + 1}" for i in range(count)}
+    # what is the same in the whole foreground colours nothing
+    coloured = {i + 1: each["name"] for i, each in enumerate(data["columns"]) if each["varies"]}
+    others = [i for i, name in coloured.items() if name not in material.group_columns]
+    first = min(others or coloured, default=0)
     yield element(
         "form",
         _select("axis-x", "x:", patterns, 0),
         # the last choice of y is a histogram
-        _select("axis-y", "y:", [*patterns, "histogram of x"], 1 if count > 1 else count),
-        _select("colour-by", "Colour by:", colours, 1 if len(colours) > 1 else 0),
-        element("label", checked, " show background"),
+        _select("axis-y", "y:", {**patterns, count: "histogram of x"}, 1 if count > 1 else count),
+        _select("colour-by", "Colour by:", {0: "nothing", **coloured}, first),
         class_="controls",
         autocomplete="off",
     )
+    checked = element("input", type="checkbox", id="show-background", checked=True)
+    swatch = element("span", class_="dot", style="background: var(--back)")
     canvas = element(
         "canvas",
         id="plot",
@@ -231,7 +252,12 @@ def _scores(
     yield element(
         "figure",
         element("div", canvas, element("div", id="tip", hidden=True), class_="plot"),
-        element("div", id="legend", role="group", aria_label="Show or hide"),
+        element(
+            "div",
+            element("div", id="legend", role="group", aria_label="Show or hide"),
+            element("label", checked, swatch, "background"),
+            class_="keys",
+        ),
         element("figcaption", element("span", id="plot-status", role="status", aria_live="polite")),
         class_="interactive",
     )

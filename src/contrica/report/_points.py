@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,20 +16,25 @@ __all__ = ["MAX_AXES", "points"]
 MAX_AXES = 20
 
 
-def points(parts: Sequence[Samples]) -> dict[str, Any]:
+def points(
+    parts: Sequence[Samples], group_columns: Collection[str] = frozenset()
+) -> dict[str, Any]:
     """What the page's script draws.
 
     Parameters
     ----------
     parts : sequence of Samples
         The foreground first.
+    group_columns : collection of str
+        Columns that are the groups: their numbers are names, and one of them is enough.
 
     Returns
     -------
     dict
         ``scores``, one text of little-endian float32 in base64 for each pattern; ``dataset``, the number
         of each row's dataset; ``rows``, its number there; ``names`` or ``None``; ``columns`` of metadata.
-        ``left_out``: names of columns in which nearly every row has a value of its own.
+        ``left_out``: names of columns in which nearly every row has a value of its own. A column has
+        ``varies``: whether its values differ in the foreground.
     """
     scores = np.vstack([each.scores for each in parts])[:, :MAX_AXES]
     sizes = [len(each.scores) for each in parts]
@@ -39,11 +44,14 @@ def points(parts: Sequence[Samples]) -> dict[str, Any]:
             each.columns.get(name, np.full(size, None, dtype=object))
             for each, size in zip(parts, sizes, strict=True)
         ]
-        column = Column.of(name, np.concatenate(values))
+        column = Column.of(name, np.concatenate(values), named=name in group_columns)
+        if name == "groups" and len(group_columns) > 1:
+            continue
         if column is None:
             left_out.append(name)
         else:
-            found.append(_coded(column))
+            own = column.values[: sizes[0]]
+            found.append(_coded(column) | {"varies": bool(np.unique(own).size > 1)})
     named = any(each.names is not None for each in parts)
     return {
         "n": sum(sizes),

@@ -24,6 +24,8 @@ __all__ = ["Accumulator", "Rows", "accumulate", "block_rows", "iterate_blocks", 
 BLOCK_BYTES = 16 * 2**20
 # On a GPU a block must keep thousands of cores busy.
 DEVICE_BLOCK_BYTES = 2**30
+# One that is moved there in each pass is in memory that is locked for that, twice.
+MOVED_BLOCK_BYTES = 2**28
 
 
 class Rows(ABC):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dsygvx
 
-from contrica.progress import counted
+from contrica.moments.spectra import is_positive_definite, orthonormal, top_ratio
+from contrica.rows.device import like
 from contrica.solvers.contrast_directions import contrast_axes, rounding_of
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.rescaling import Rescaling
 from contrica.solvers.row_design import RowDesign
 from contrica.solvers.split import Split, Splits
+from contrica.solvers.wide_null import WideNull, is_wide
 from contrica.validation import check_count, check_n_rows
 
 __all__ = ["LEVEL", "ContrastScree", "choose_dimension", "count_directions", "largest_ratio"]
@@ -102,6 +106,7 @@ def count_directions(
     n_permutations: int = N_PERMUTATIONS,
     level: float = LEVEL,
     rescaling: Rescaling | None = None,
+    each: Callable[..., Iterable[Any]] = map,
 ) -> ContrastScree:
     """How many contrast directions stand out when rows or groups are assigned to the datasets anew.
 
@@ -125,6 +130,8 @@ def count_directions(
     level : float
     rescaling : Rescaling, optional
         Where variables were divided by standard deviations: every assignment divides anew.
+    each : callable
+        As ``map``: may share the assignments among processes, and tell how far they are.
 
     Returns
     -------
@@ -133,32 +140,29 @@ def count_directions(
     check_count("n_permutations", n_permutations, minimum=2)
     if isinstance(design, RowDesign):
         check_n_rows(design.n_fewer, 2, "a contrast subspace")
-    splits = design.splits(n_permutations, rng, rescaling)
-    observed = next(iter(splits))
+    null = _null_of(design, n_permutations, rng, rescaling, each)
+    observed = null.observed
     ratios, axes = contrast_axes(observed.fore, observed.back, floor=observed.floor)
     if observed.back.trace() <= rounding_of(observed.fore):
         count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
         return ContrastScree(ratios, count, count, count, unit=design.unit)
-    floors = np.array([max(part.floor, rounding_of(part.back)) for part in splits])
-    pairs = counted(zip(splits, floors, strict=True), len(floors), "permutations")
-    null = np.array([largest_ratio(*part[:2], floor) for part, floor in pairs])
-    p_values = [_share(null >= ratios[0] * (1 - 1e-9))]
+    largest = null.largest(ratios)
+    p_values = [_share(largest >= ratios[0] * (1 - 1e-9))]
     while p_values[-1] <= level and len(p_values) < ratios.size:
-        # orthonormal axes of what the directions before leave
-        inside = np.linalg.qr(axes[:, len(p_values) :])[0]
-        p_values.append(max(_share(_exceeding(splits, inside, null * floors)), p_values[-1]))
+        exceeding = null.exceeding(ratios, axes, len(p_values))
+        p_values.append(max(_share(exceeding), p_values[-1]))
     found = np.array(p_values)
     chosen, clear, possible = (
         int(np.sum(found <= limit)) for limit in (level, level / NEAR_LEVEL, level * NEAR_LEVEL)
     )
-    others = null[1:]
+    others = largest[1:]
     return ContrastScree(
         ratios,
         *(chosen, clear, possible),
         null_mean=float(others.mean()) if others.size else float("nan"),
         null_deviation=float(others.std(ddof=1)) if others.size > 1 else float("nan"),
         p_values=found,
-        n_assignments=len(splits),
+        n_assignments=len(null),
         unit=design.unit,
         null_quantile=float(np.quantile(others, 1 - level)) if others.size else float("nan"),
     )
@@ -169,23 +173,111 @@ def _share(exceeding: np.ndarray) -> float:
     return float((1 + np.sum(exceeding[1:])) / exceeding.size)
 
 
-def _exceeding(splits: Splits, inside: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Which assignments have a largest ratio along some axes that is at least the observed one's.
+def _null_of(
+    design: RowDesign | GroupDesign,
+    n_permutations: int,
+    rng: np.random.Generator,
+    rescaling: Rescaling | None,
+    each: Callable[..., Iterable[Any]],
+) -> CovarianceNull | WideNull:
+    """Permutations of a design, and how their largest ratios are found."""
+    if isinstance(design, RowDesign) and rescaling is None:
+        design = design.on_card()
+        if design.is_on_card:  # one after another: what is there is not sent about
+            return CovarianceNull(design.splits(n_permutations, rng))
+        if is_wide(design):
+            return WideNull(design, n_permutations, rng)
+    return CovarianceNull(design.splits(n_permutations, rng, rescaling), each)
 
-    A ratio along some axes, where ρ is smaller, is at most that of all directions times how many times
-    smaller it is: ``bounds`` are the products of ratio and ρ of all directions.
+
+class CovarianceNull:
+    """Largest ratios of assignments from the covariances of each.
+
+    Parameters
+    ----------
+    splits : Splits
+    each : callable
+        As ``map``.
+
+    Attributes
+    ----------
+    observed : Split
     """
-    observed, projector = next(iter(splits)).inside(inside), inside @ inside.T
-    # rounding must not decide between equals
-    bound = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
-    found = np.zeros(len(splits), dtype=bool)
-    for i, (part, product) in enumerate(zip(splits, bounds, strict=True)):
-        floor = part.floor_within(projector)
-        if product < 0.999 * bound * floor or _is_below(part, bound, floor):
-            continue
-        along = part.inside(inside)
-        found[i] = largest_ratio(along.fore, along.back, along.floor) >= bound
-    return found
+
+    def __init__(self, splits: Splits, each: Callable[..., Iterable[Any]] = map) -> None:
+        self._splits, self._each = splits, each
+        self.observed = next(iter(splits))
+        self._left: Any = None
+
+    def __len__(self) -> int:
+        return len(self._splits)
+
+    def largest(self, ratios: np.ndarray) -> np.ndarray:
+        """The largest ratio of every assignment, the observed one first.
+
+        Parameters
+        ----------
+        ratios : ndarray of shape (p,)
+            Of the observed assignment.
+
+        Returns
+        -------
+        ndarray of shape (len(self),)
+        """
+        floors, found = np.array(list(self._each(_floor_and_ratio, self._splits))).T
+        self._products = found * floors
+        return found
+
+    def exceeding(self, ratios: np.ndarray, axes: np.ndarray, skip: int) -> np.ndarray:
+        """Which assignments have a largest ratio of at least the observed one, leading axes left out.
+
+        A ratio along some axes, where ρ is smaller, is at most that of all directions times how many
+        times smaller it is.
+
+        Parameters
+        ----------
+        ratios : ndarray of shape (p,)
+            Of the observed assignment in all directions.
+        axes : ndarray of shape (p, p)
+            Their axes.
+        skip : int
+
+        Returns
+        -------
+        ndarray of bool, shape (len(self),)
+        """
+        if self._left is None:
+            # the first columns of it span the last of the axes, as many of them
+            self._left = like(self.observed.back, orthonormal(axes[:, ::-1]))
+        inside = self._left[:, : ratios.size - skip]  # of what the directions before leave
+        observed = self.observed.inside(inside)
+        # rounding must not decide between equals
+        reached = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
+        exceeds = partial(_exceeds, inside, inside @ inside.T, reached)
+        return np.array(list(self._each(exceeds, self._splits, self._products)))
+
+
+def _floor_and_ratio(part: Split) -> tuple[float, float]:
+    """ρ of an assignment, and its largest ratio."""
+    floor = max(part.floor, rounding_of(part.back))
+    return floor, largest_ratio(part.fore, part.back, floor)
+
+
+def _exceeds(inside: Any, projector: Any, reached: float, part: Split, bound: float) -> bool:
+    """Whether an assignment reaches a ratio along some axes; its own times ρ is at most ``bound``."""
+    floor = part.floor_within(projector)
+    if bound < 0.999 * reached * floor or _is_below(part, reached, floor):
+        return False
+    return _reaches(part.inside(inside), reached)
+
+
+def _reaches(part: Split, bound: float) -> bool:
+    """Whether some direction reaches a ratio; of tensors by a factor, which takes less than the ratio."""
+    floor = max(part.floor, rounding_of(part.back))
+    if isinstance(part.fore, np.ndarray):
+        return largest_ratio(part.fore, part.back, floor) >= bound
+    eye = like(part.back, np.eye(part.back.shape[0]))
+    return not is_positive_definite(bound * (part.back + floor * eye) - part.fore)
 
 
 def _is_below(part: Split, bound: float, floor: float) -> bool:
@@ -197,16 +289,19 @@ def _is_below(part: Split, bound: float, floor: float) -> bool:
     if rounding > 1e-7 * bound * floor:
         return False
     gap = (1 - 1e-6) * bound * part.back - part.fore
-    gap.flat[:: len(gap) + 1] += (1 - 1e-6) * bound * floor
+    added = (1 - 1e-6) * bound * floor
+    if not isinstance(gap, np.ndarray):
+        return is_positive_definite(gap + added * like(gap, np.eye(len(gap))))
+    gap.flat[:: len(gap) + 1] += added
     return bool(dpotrf(gap, overwrite_a=1)[1] == 0)
 
 
-def largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
+def largest_ratio(fore: Any, back: Any, floor: float) -> float:
     """First of the ratios of `contrast_axes`, and no other: a thousand permutations ask for it.
 
     Parameters
     ----------
-    fore, back : ndarray of shape (p, p)
+    fore, back : ndarray or tensor of shape (p, p)
         Covariances.
     floor : float
         ρ.
@@ -216,9 +311,12 @@ def largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
     float
     """
     p = len(fore)
-    damped = back.copy()
     # an outlying row among few others makes rounding larger than in the data
-    damped.flat[:: p + 1] += max(floor, rounding_of(back))
+    floor = max(floor, rounding_of(back))
+    if not isinstance(fore, np.ndarray):
+        return top_ratio(fore, back + floor * like(back, np.eye(p)))
+    damped = back.copy()
+    damped.flat[:: p + 1] += floor
     # LAPACK itself: around it scipy's checks take as long as the answer
     values, *_, info = dsygvx(fore.T, damped.T, jobz="N", range="I", il=p, iu=p, overwrite_b=1)
     if info:

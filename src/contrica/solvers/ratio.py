@@ -6,12 +6,18 @@ import numpy as np
 
 from contrica.errors import PatternWarning, warn
 from contrica.moments.estimates import Cumulants
+from contrica.moments.spectra import pseudo_solve, top_value
 
 __all__ = ["contrast_ratio", "filters_of", "source_ratio"]
 
 
 def contrast_ratio(
-    vectors: np.ndarray, fore: Cumulants, back: Cumulants, *, quiet: bool = False
+    vectors: np.ndarray,
+    fore: Cumulants,
+    back: Cumulants,
+    *,
+    quiet: bool = False,
+    n_features: int | None = None,
 ) -> np.ndarray:
     """``k(b) = bᵀκ₂(x)b / bᵀκ₂(y)b`` for every column ``b``.
 
@@ -28,6 +34,8 @@ def contrast_ratio(
         Of the foreground and of the background.
     quiet : bool
         Whether to leave the warning out.
+    n_features : int, optional
+        p, where cumulants and patterns are in coordinates of fewer dimensions.
 
     Returns
     -------
@@ -37,7 +45,7 @@ def contrast_ratio(
     ----------
     Wang, Maraj and Seigal, equation `eqn:kb` and Appendix `app:r_and_l`.
     """
-    return _ratio(vectors, fore.covariance, back, quiet)
+    return _ratio(vectors, fore.covariance, back, quiet, n_features or back.n_features)
 
 
 def source_ratio(
@@ -64,7 +72,8 @@ def source_ratio(
     """
     shift = fore.mean - back.mean
     energy = fore.covariance + np.outer(shift, shift)
-    return _ratio(filters / np.linalg.norm(filters, axis=0), energy, back, quiet)
+    unit = filters / np.linalg.norm(filters, axis=0)
+    return _ratio(unit, energy, back, quiet, back.n_features)
 
 
 def filters_of(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -81,21 +90,23 @@ def filters_of(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (p, k)
     """
-    solved = np.linalg.pinv(covariance, hermitian=True) @ vectors
+    solved = pseudo_solve(covariance, vectors)
     gains = np.einsum("ik,ik->k", vectors, solved)
     # A pattern along which the foreground does not vary has no filter but itself.
     return np.where(gains > 0, solved / np.where(gains > 0, gains, 1.0), vectors)
 
 
-def _ratio(vectors: np.ndarray, fore: np.ndarray, back: Cumulants, quiet: bool) -> np.ndarray:
+def _ratio(
+    vectors: np.ndarray, fore: np.ndarray, back: Cumulants, quiet: bool, n_features: int
+) -> np.ndarray:
     above, below = (
         np.einsum("ik,ij,jk->k", vectors, form, vectors, optimize=True)
         for form in (fore, back.covariance)
     )
-    scale = float(np.linalg.eigvalsh(back.covariance)[-1])
+    scale = top_value(back.covariance)
     if scale <= 0:  # a constant background: measure against the foreground instead
-        scale = max(float(np.linalg.eigvalsh(fore)[-1]), np.finfo(float).tiny)
-    floor = max(back.n_samples, back.n_features) * np.finfo(float).eps * scale
+        scale = max(top_value(fore), np.finfo(float).tiny)
+    floor = max(back.n_samples, n_features) * np.finfo(float).eps * scale
     floored = below < floor
     if floored.any() and not quiet:
         warn(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.rows.protocol import block_rows
+from contrica.moments.spectra import is_worked_on_card
+from contrica.rows.device import like, namespace, picked, same_kind
+from contrica.rows.moving import room_on_card, there
+from contrica.rows.protocol import DEVICE_BLOCK_BYTES, block_rows
 from contrica.solvers.rescaling import Rescaling
-from contrica.solvers.split import Split, Splits
+from contrica.solvers.split import MAX_KEPT_ENTRIES, Split, Splits
 
 __all__ = ["RowDesign"]
 
@@ -20,6 +25,8 @@ PERMUTATION_BUDGET, MIN_PERMUTATIONS = 2 * 10**10, 40
 # Many rows are permuted in batches, for speed: as many batches, more where few of them would go to the
 # smaller dataset, unless their products would take too much memory, or a stratum would have too few.
 FEW_ROWS, BATCHES, MIN_PERMUTED, MAX_BATCH_ENTRIES, MIN_STRATUM = 2000, 1000, 50, 10**7, 10
+# Entries of a block of rows that stays in the cache; and what rounding makes of a variance.
+CACHED_ENTRIES, SAME_ROWS = 2**18, 1e-9
 
 
 class RowDesign:
@@ -31,6 +38,8 @@ class RowDesign:
     backgrounds : sequence of ndarray of shape (m, p)
     strata : ndarray of int, shape (n + m,), optional
         Rows are permuted within these only.
+    covariances : sequence of ndarray of shape (p, p), optional
+        Of X and of each background, where they are known already, up to a factor near 1.
     """
 
     unit = "rows"
@@ -40,11 +49,15 @@ class RowDesign:
         X: np.ndarray,
         backgrounds: Sequence[np.ndarray],
         strata: np.ndarray | None = None,
+        covariances: Sequence[np.ndarray] | None = None,
     ) -> None:
-        self._parts = [(part, part.mean(axis=0)) for part in (X, *backgrounds)]
+        self._parts: list[tuple[Any, Any]] = [
+            (part, part.mean(axis=0)) for part in (X, *backgrounds)
+        ]
         self._starts = np.cumsum([0, *(len(part) for part, _ in self._parts)])
         self.n = len(X)
         self.shape = (int(self._starts[-1]), X.shape[1])
+        self._covariances = covariances
         codes = np.zeros(self.shape[0], dtype=int) if strata is None else strata
         self._strata = [np.flatnonzero(codes == code) for code in np.unique(codes)]
 
@@ -53,8 +66,24 @@ class RowDesign:
         """Rows of the smaller dataset."""
         return min(self.n, self.shape[0] - self.n)
 
-    def take(self, index: np.ndarray) -> np.ndarray:
-        """Rows of some numbers.
+    def on_card(self) -> RowDesign:
+        """The same with its rows on the card that a fit works on, where they pay there and fit."""
+        n, p = self.shape
+        if self.is_on_card or not is_worked_on_card(p) or 2 * 8 * n * p > room_on_card():
+            return self
+        moved = copy(self)
+        moved._covariances = None  # products with the rows take no time there
+        vars(moved).pop("_both", None)
+        moved._parts = [(there(part), there(mean)) for part, mean in self._parts]
+        return moved
+
+    @property
+    def is_on_card(self) -> bool:
+        """Whether rows, and what is made of them, are tensors."""
+        return not isinstance(self._parts[0][0], np.ndarray)
+
+    def take(self, index: np.ndarray) -> Any:
+        """Rows of some numbers; of tensors those of one part after the other.
 
         Parameters
         ----------
@@ -62,10 +91,16 @@ class RowDesign:
 
         Returns
         -------
-        ndarray of shape (index.size, p)
+        ndarray or tensor of shape (index.size, p)
         """
-        found = np.empty((index.size, self.shape[1]))
         of = np.searchsorted(self._starts, index, side="right") - 1
+        if self.is_on_card:
+            rows = [
+                picked(part, index[of == i] - self._starts[i]) - mean
+                for i, (part, mean) in enumerate(self._parts)
+            ]
+            return namespace(rows[0]).concat(rows)
+        found = np.empty((index.size, self.shape[1]))
         for i, (part, mean) in enumerate(self._parts):
             own = of == i
             found[own] = part[index[own] - self._starts[i]] - mean
@@ -74,13 +109,101 @@ class RowDesign:
     def sums(self, index: np.ndarray) -> _Sums:
         """``Σ w`` and ``Σ w wᵀ`` over some of the rows."""
         p = self.shape[1]
-        total, products = np.zeros(p), np.zeros((p, p))
-        step = block_rows(p)
+        kind, first = same_kind(self._parts[0][0]), self._parts[0][0]
+        total, products = (namespace(first).zeros(shape, **kind) for shape in ((p,), (p, p)))
+        step = DEVICE_BLOCK_BYTES // (8 * p) if self.is_on_card else block_rows(p)
         for start in range(0, index.size, step):
             some = self.take(index[start : start + step])
             total += some.sum(axis=0)
             products += some.T @ some
         return _Sums(total, products)
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """All rows, some at a time that stay in the cache, and their numbers.
+
+        Yields
+        ------
+        slice, ndarray of shape (k, p)
+        """
+        step = max(CACHED_ENTRIES // self.shape[1], 1)
+        for (part, mean), start in zip(self._parts, self._starts[:-1], strict=True):
+            for first in range(0, len(part), step):
+                block = part[first : first + step] - mean
+                yield slice(start + first, start + first + len(block)), block
+
+    @cached_property
+    def _both(self) -> list[_Sums]:
+        """Sums over the rows of the foreground, and over those of all backgrounds."""
+        total, known = self.shape[0], self._known_products()
+        if known is None:
+            return [self.sums(np.arange(self.n)), self.sums(np.arange(self.n, total))]
+        nothing = np.zeros(self.shape[1])
+        return [_Sums(nothing, known[0]), _Sums(nothing, np.sum(known[1:], axis=0))]
+
+    def _known_products(self) -> list[np.ndarray] | None:
+        """``Σ w wᵀ`` of every dataset from its covariance, if that is of these rows."""
+        if self._covariances is None:
+            return None
+        squares = np.zeros((len(self._parts), self.shape[1]))
+        for own, block in self.blocks():
+            number = int(np.searchsorted(self._starts, own.start, side="right")) - 1
+            squares[number] += np.einsum("ij,ij->j", block, block)
+        found = []
+        for known, energy in zip(self._covariances, squares, strict=True):
+            factor = energy.sum() / max(known.trace(), np.finfo(float).tiny)
+            if not np.allclose(factor * np.diag(known), energy, rtol=SAME_ROWS, atol=0):
+                return None
+            found.append(factor * known)
+        return found
+
+    def observed(self) -> Split:
+        """The observed split.
+
+        Returns
+        -------
+        Split
+        """
+        return _split(np.array([self.n, self.shape[0] - self.n]), self._both)
+
+    def split_of(self, index: np.ndarray) -> Split:
+        """The split with some rows, as many as the smaller dataset has, in the place of those.
+
+        Parameters
+        ----------
+        index : ndarray of int
+
+        Returns
+        -------
+        Split
+        """
+        found = self.sums(index)
+        parts = [found, self._both[0] + self._both[1] - found]
+        counts = np.array([self.n, self.shape[0] - self.n])
+        return _split(counts, parts if self.n == self.n_fewer else parts[::-1])
+
+    def draws(self, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Rows for the smaller dataset, of each stratum as many as it has there.
+
+        Parameters
+        ----------
+        count : int
+        rng : numpy.random.Generator
+
+        Yields
+        ------
+        ndarray of int
+        """
+        in_smaller = (np.arange(self.shape[0]) < self.n) == (self.n == self.n_fewer)
+        drawn_of = [(part, int(in_smaller[part].sum())) for part in self._strata]
+        for _ in range(count):
+            yield np.concatenate([rng.permutation(part)[:number] for part, number in drawn_of])
+
+    @property
+    def n_batches(self) -> int:
+        """Batches that rows are permuted in; 0 where single rows are."""
+        total, p = self.shape
+        count = max(BATCHES, -(-MIN_PERMUTED * total // self.n_fewer))
+        return count if self.n_fewer > FEW_ROWS and count * p**2 <= MAX_BATCH_ENTRIES else 0
 
     def n_permutations(self, wanted: int, rescaling: Rescaling | None = None) -> int:
         """Permutations to make: as many as wanted, fewer where many variables make each expensive.
@@ -119,35 +242,22 @@ class RowDesign:
         """
         n_permutations = self.n_permutations(n_permutations, rescaling)
         seed = int(rng.integers(2**63))  # the same permutations whenever they are asked for
-        total, p = self.shape
-        parts = [self.sums(np.arange(self.n)), self.sums(np.arange(self.n, total))]
-        observed = _split(np.array([self.n, total - self.n]), parts)
-        count = max(BATCHES, -(-MIN_PERMUTED * total // self.n_fewer))
-        batches = None
-        if self.n_fewer > FEW_ROWS and count * p**2 <= MAX_BATCH_ENTRIES:
-            batches = self._batches(count, np.random.default_rng([seed, 1]))
-        whole = parts[0] + parts[1]
+        observed, batches = self.observed(), None
+        if self.n_batches:
+            batches = self._batches(self.n_batches, np.random.default_rng([seed, 1]))
+        whole = self._both[0] + self._both[1]
 
         def make() -> Iterator[Split]:
             yield observed
             drawn = np.random.default_rng(seed)
             if batches is None:
-                yield from self._of_rows(n_permutations, whole, drawn)
+                yield from map(self.split_of, self.draws(n_permutations, drawn))
             else:
                 yield from batches.splits(n_permutations, whole, drawn)
 
-        return Splits(make, n_permutations + 1, p, rescaling)
-
-    def _of_rows(self, count: int, whole: _Sums, rng: np.random.Generator) -> Iterator[Split]:
-        """Splits of rows that are permuted one by one: the fewer are drawn, of each stratum its own."""
-        in_smaller = (np.arange(self.shape[0]) < self.n) == (self.n == self.n_fewer)
-        drawn_of = [(part, int(in_smaller[part].sum())) for part in self._strata]
-        counts = np.array([self.n, self.shape[0] - self.n])
-        for _ in range(count):
-            drawn = [rng.permutation(part)[:number] for part, number in drawn_of]
-            found = self.sums(np.concatenate(drawn))
-            parts = [found, whole - found]
-            yield _split(counts, parts if self.n == self.n_fewer else parts[::-1])
+        room = room_on_card() / 8 if self.is_on_card else MAX_KEPT_ENTRIES
+        count, p = n_permutations + 1, self.shape[1]
+        return Splits(make, count, p, rescaling, max_entries=room)
 
     def _batches(self, count: int, rng: np.random.Generator) -> _Batches | None:
         """Batches of rows of one stratum each, and as many of them in the foreground as it has rows.
@@ -166,14 +276,14 @@ class RowDesign:
             first.append((np.arange(own) < in_fore).astype(float))
         sizes = np.array([len(batch) for batch in drawn], dtype=float)
         sums = [self.sums(batch) for batch in drawn]
-        return _Batches(sizes, first, *(np.array(each) for each in zip(*sums, strict=True)))
+        return _Batches(sizes, first, *_stacked(sums))
 
 
 class _Sums(NamedTuple):
     """``Σ w`` and ``Σ w wᵀ`` over some rows."""
 
-    one: np.ndarray
-    two: np.ndarray
+    one: Any
+    two: Any
 
     def __add__(self, other: Any) -> _Sums:
         return _Sums(self.one + other.one, self.two + other.two)
@@ -187,8 +297,8 @@ class _Batches(NamedTuple):
 
     sizes: np.ndarray
     first: list[np.ndarray]
-    sums: np.ndarray
-    products: np.ndarray
+    sums: Any
+    products: Any
 
     def splits(self, count: int, whole: _Sums, rng: np.random.Generator) -> Iterator[Split]:
         """Splits of batches that are permuted within their strata."""
@@ -198,12 +308,19 @@ class _Batches(NamedTuple):
             chosen = np.hstack(
                 [rng.permuted(np.tile(own, (number, 1)), axis=1) for own in self.first]
             )
-            each = (chosen @ self.sizes, chosen @ self.sums, np.tensordot(chosen, self.products, 1))
+            own = like(self.sums, chosen)
+            products = namespace(own).tensordot(own, self.products, axes=1)
+            each = (chosen @ self.sizes, own @ self.sums, products)
             for n_rows, one, two in zip(*each, strict=True):
                 found = _Sums(one, two)
                 yield _split(np.array([n_rows, total - n_rows]), [found, whole - found])
 
 
 def _split(counts: np.ndarray, parts: Sequence[_Sums]) -> Split:
-    sums, products = (np.array(each) for each in zip(*parts, strict=True))
-    return Split.of(counts.astype(float), sums, products)
+    return Split.of(counts.astype(float), *_stacked(parts))
+
+
+def _stacked(parts: Sequence[_Sums]) -> tuple[Any, Any]:
+    stack = namespace(parts[0].one).stack
+    sums, products = (stack(each) for each in zip(*parts, strict=True))
+    return sums, products

@@ -160,6 +160,7 @@ def significance(
     key: str = "cica",
     n_permutations: int = 199,
     random_state: Any = None,
+    n_jobs: int | None = None,
     copy: bool = False,
 ) -> Any:
     """Test whether foreground and background are one distribution, and store the p-values.
@@ -176,6 +177,8 @@ def significance(
     n_permutations : int, default=199
     random_state : int, Generator, RandomState or None, default=None
         ``None``: permutations of the fit.
+    n_jobs : int or None, default=None
+        Processes.
     copy : bool, default=False
 
     Returns
@@ -194,6 +197,7 @@ def significance(
         **labels,
         n_permutations=n_permutations,
         random_state=random_state,
+        n_jobs=n_jobs,
     )
     return _store(adata, key, "significance", vars(found) | {"summary": str(found)}, copy=copy)
 

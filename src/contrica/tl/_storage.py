@@ -9,9 +9,9 @@ import numpy as np
 
 from contrica._version import __version__
 from contrica.errors import DataError, ParameterError, unmarked
+from contrica.estimators._ranking import p_values_of
 from contrica.estimators._saving import model_state
 from contrica.models import model_of
-from contrica.solvers.permutation_null import ContrastScree
 from contrica.tl._selection import Cells, Source, check_adata
 
 __all__ = ["check_key", "check_writable", "entry_of", "get_model", "result_of", "text", "to_write"]
@@ -101,11 +101,6 @@ def result_of(model: Any, source: Source, cells: Cells, params: dict[str, Any]) 
     dict
     """
     header, arrays = model_state(model)
-    count = len(model.components_)
-    p_values = np.full(count, np.nan)
-    if isinstance(model.scree_, ContrastScree):
-        tested = model.scree_.p_values[:count]
-        p_values[: tested.size] = tested
     found = {
         "params": params
         | {
@@ -118,7 +113,7 @@ def result_of(model: Any, source: Source, cells: Cells, params: dict[str, Any]) 
         "variables": source.names.astype(str),
         "ratios": model.source_ratio_,
         "contrast_ratios": model.contrast_ratio_,
-        "p_values": p_values,
+        "p_values": p_values_of(model),
         "t_values": model.pattern_t_values_,
         "weights": model.foreground_weights_,
         "n_foreground": int(model.n_foreground_),

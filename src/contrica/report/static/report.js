@@ -8,7 +8,7 @@
   const status = document.getElementById("plot-status");
   const control = (id) => document.getElementById(id);
   const N = data.n;
-  const COLOURS = 7; // --c0 to --c6 of the style sheet
+  const COLOURS = 8; // --c0 to --c7 of the style sheet
   const NONE = 65535; // a row without a value
   const MARGIN = { left: 58, right: 14, top: 12, bottom: 44 };
   // cividis, which colour-blind readers see as others do

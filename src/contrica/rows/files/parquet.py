@@ -170,8 +170,9 @@ def open_parquet(where: str, metadata: Sequence[str] = (), *, all_metadata: bool
         with reading(str(path), "a parquet file"):
             described = parquet.read_metadata(path)
             schema = described.schema.to_arrow_schema()
+            # names, and what pandas wrote about them, are decoded only now
+            own = _parquet_columns(str(path), schema, metadata, all_metadata=all_metadata)
         counts.append(described.num_rows)
-        own = _parquet_columns(str(path), schema, metadata, all_metadata=all_metadata)
         first = own if first is None else first
         if set(own.numbers) != set(first.numbers):
             absent = sorted(set(first.numbers) - set(own.numbers))[:5]
@@ -272,7 +273,9 @@ class ParquetRows(Rows):
     def texts(self, column: str) -> Iterator[list[Any]]:
         """The entries of one column, some at a time."""
         for batch in self._batches(2**16, [column]):
-            yield batch.column(column).to_pylist()
+            with reading(self._where, "a parquet file"):
+                cells = batch.column(column).to_pylist()
+            yield cells
 
     def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
         """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
