@@ -141,6 +141,28 @@ def test_how_many_has_the_null_and_both_flattenings(explorer):
     assert told.largest["dimension"] == 6
 
 
+def test_variances_of_many_variables_are_those_of_the_components_worked_in():
+    data = small_data(n=200, p=310)
+    found = Explorer(data).how_many(ViewState(dimension=5)).variances
+    both = np.vstack([data.fore, data.backs[0]])
+    values = np.linalg.svd(both - both.mean(axis=0), compute_uv=False) ** 2
+    np.testing.assert_allclose(found, values[:5] / values.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["pooled", "each"])
+def test_variances_are_in_the_units_of_the_fit(explorer, scale):
+    parts = [part - part.mean(axis=0) for part in (explorer.data.fore, explorer.data.backs[0])]
+    own = [np.sqrt(np.mean(part**2, axis=0)) for part in parts]
+    spread = np.sqrt(np.mean(np.vstack(parts) ** 2, axis=0))
+    if scale == "pooled":
+        rows = [part / spread for part in (explorer.data.fore, explorer.data.backs[0])]
+    else:
+        rows = [part / each for part, each in zip(parts, own, strict=True)]
+    values = np.linalg.eigvalsh(np.cov(np.vstack(rows).T))[::-1]
+    found = explorer.how_many(ViewState(scale=scale)).variances
+    np.testing.assert_allclose(found, values / values.sum(), rtol=1e-9)
+
+
 @pytest.mark.parametrize("solver", ["subspace", "joint", "paper"])
 def test_every_number_within_the_largest_can_be_fitted(explorer, solver):
     state = explorer.change(ViewState(dimension=4), solver=solver)

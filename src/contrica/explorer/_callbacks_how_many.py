@@ -49,7 +49,7 @@ def register_how_many(app: dash.Dash, sessions: Sessions) -> None:
         look: Any = {"display": "none"}
         if changed:
             look = {"height": f"{changed['layout']['height']}px"}
-        lead = _verdict(view, explorer.data)
+        lead = _verdict(view, explorer.data, found.is_automatic["n_foreground"])
         return lead, how_many(found), _fitted(view, found, words), changed or dash.no_update, look
 
     @app.callback(
@@ -88,12 +88,17 @@ def _auto(name: str, on: bool) -> Html:
     return button("auto", "auto", label=label, pressed=on, disabled=on, says=says, data_key=name)
 
 
-def _verdict(view: FitView, data: Any) -> Html:
+def _verdict(view: FitView, data: Any, is_counted: bool) -> Html:
     """What was found, in one line to read first, and on what."""
     count = min(view.n_kept, view.n_foreground)
     what = {0: "No pattern", 1: "1 pattern"}.get(count, f"{count} patterns")
-    rows = f" in {data.n_fore:,} rows, set against {data.n_back:,} of background"
-    lead = element("p", element("b", what), f" {'stands' if count < 2 else 'stand'} out{rows}")
+    how = (
+        f" {'stands' if count < 2 else 'stand'} out in"
+        if is_counted
+        else ", as many as asked for, in"
+    )
+    rows = f" {data.n_fore:,} rows, set against {data.n_back:,} of background"
+    lead = element("p", element("b", what), how, rows)
     more = []
     if view.n_kept > count:
         left = view.n_kept - count

@@ -379,10 +379,11 @@ def _line(name: str, number: int, colour: str, x: str, y: str) -> Figure:
         "editable": True,
         "label": {
             "text": f"{name} = {number}",
-            "textposition": "end",
+            # where the curve beside it is not: eigenvalues fall from the top
+            "textposition": "start" if name == "r" else "end",
             "textangle": 0,
             "xanchor": "left",
-            "yanchor": "top",
+            "yanchor": "bottom" if name == "r" else "top",
             "padding": 5,
             "font": {"color": colour, "size": 12},
         },

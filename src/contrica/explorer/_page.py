@@ -21,8 +21,9 @@ from contrica.report._html import Html, element
 
 __all__ = ["layout", "mount"]
 
-# Of plots: no buttons of plotly's, whose work the page's own do.
+# Of plots: no buttons of plotly's, whose work the page's own do. Of short lists: nothing to search.
 BARE: Any = {"displayModeBar": False, "responsive": True, "displaylogo": False}
+PLAIN: Any = {"clearable": False, "searchable": False, "className": "pick-fit"}
 EXPORTS = (
     ("png", "Figure as png", "The scores as they are coloured now"),
     ("svg", "Figure as svg", "The same, for a drawing program"),
@@ -237,54 +238,45 @@ def _side() -> Any:
 
 
 def _how_many() -> list[Any]:
-    knobs = []
-    for name, label in (("l", "patterns ℓ"), ("r", "background r"), ("pcs", "components")):
-        number = dcc.Input(id=f"knob-{name}", type="number", min=0, step=1, debounce=True)
-        auto = html.Div(id=f"auto-{name}")
-        words = joined(
-            helped(label, name), element("label", label, for_=f"knob-{name}", class_="unseen")
+    fields = [
+        _knob(
+            *(name, label, f"knob-{name}"),
+            dcc.Input(id=f"knob-{name}", type="number", min=0, step=1, debounce=True),
+            html.Div(id=f"auto-{name}"),
         )
-        knobs.append(
-            html.Div(
-                [
-                    _static(f"name-{name}", words, className="name"),
-                    html.Div([number, auto], className="row"),
-                ],
-                className="knob",
-            )
-        )
+        for name, label in (("l", "patterns ℓ"), ("r", "background r"), ("pcs", "components"))
+    ]
     by = [{"label": f"{each}s" if each != "auto" else each, "value": each} for each in PROJECTIONS]
-    picks = [
-        _pick("solver", "solver", "pick-fit", options=list(SOLVERS), searchable=False),
-        _pick("scale", "scaling", "pick-fit", options=list(SCALES), searchable=False),
-        _pick("projection", "scores by", "pick-fit", options=by, searchable=False),
+    fields += [
+        _knob(name, label, name, dcc.Dropdown(id=name, options=options, **PLAIN))
+        for name, label, options in (
+            ("solver", "solver", list(SOLVERS)),
+            ("scale", "scaling", list(SCALES)),
+            ("projection", "scores by", by),
+        )
     ]
     lead = joined(
-        "Drag a line, or type a number. The grey band is the ",
-        helped("permutation null", "null"),
-        ".",
+        *("Drag a line, or type a number. Grey is the ", helped("permutation null", "null")),
+        *("; below are ", helped("eigenvalues", "eigenvalues"), " and variances."),
     )
-    more = joined("Explained: ", _listed("eigenvalues", "solver", "scale", "projection"), ".")
     return [
         _static("how-lead", lead, className="note"),
         dcc.Graph(
             id="how-many",
             config={**BARE, "edits": {"shapePosition": True}},
-            style={"height": "440px"},
+            style={"height": "420px"},
         ),
-        html.Div(knobs, className="knobs"),
-        html.Div(picks, className="bar"),
-        _static("how-help", more, className="note fitted"),
+        html.Div(fields, className="knobs"),
         html.Div(id="fitted", className="fitted"),
         dcc.Graph(id="matches", config=BARE, style={"display": "none"}),
     ]
 
 
-def _listed(*keys: str) -> list[Any]:
-    parts: list[Any] = []
-    for key in keys:
-        parts += [helped(HELP[key].title, key), ", "]
-    return [*parts[:-3], " and ", parts[-2]]
+def _knob(key: str, text: str, field: str, *inside: Any) -> Any:
+    """A field of the fit below its name, which can be asked what it means."""
+    label = joined(helped(text, key), element("label", text, for_=field, class_="unseen"))
+    named = _static(f"name-{key}", label, className="name")
+    return html.Div([named, html.Div(list(inside), className="row")], className="knob")
 
 
 def _patterns() -> Any:
