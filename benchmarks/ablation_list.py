@@ -108,6 +108,8 @@ ABLATIONS = [
     _null("MIN_PERMUTED", "batches that go to the smaller dataset, at least", [5, 500], "dimension"),
     _null("MAX_BATCH_ENTRIES", "entries of all batches' products above which rows are permuted",
           {"never in batches": 0, "always in batches": 10**12}, *NULL),
+    _null("SAME_ROWS", "share by which variances of the same rows may differ; speed only",
+          {"covariances are formed anew": -1.0}, "dimension"),
     _null("MIN_STRATUM", "batches of a stratum below which rows are permuted; a fit has no strata",
           [2, 50], "dimension"),
     # the dimension of the subspace
@@ -153,6 +155,8 @@ ABLATIONS = [
     _spm("POWER_STEPS", "power steps before Newton steps", [0, 15, 240], *SPM),
     _spm("MERGE_EVERY", "power steps between merges of starts", {"5": 5, "never": NEVER}, *SPM),
     _spm("NEAR_COSINE", "cosine above which starts are merged", [0.9, 0.9999], *SPM),
+    _spm("CLOSE_COSINE", "cosine to a known maximiser above which a Newton step is its",
+         {"1 − 1e-2": 1 - 1e-2, "1 − 1e-6": 1 - 1e-6}, *SPM),
     _spm("FLAT", "smallest curvature that is believed", [1e-10, 1e-3], *SPM),
     _spm("SHORT_STEP", "Newton steps below this length are not compared with others",
          {"0 (all are compared)": 0.0, "10 (none is)": 10.0}, *SPM),
@@ -163,7 +167,8 @@ ABLATIONS = [
          {"2^18": 2**18, "2^28": 2**28}, *SPM),
     _spm("LEVEL", "slope that is zero to rounding there", [1e-16, 1e-9], *SPM),
     _spm("MAX_BATCHES", "batches of starts in a round, at most", [2, 32], *SPM),
-    _spm("QUIET_BATCHES", "batches in a row without anything new that end a round", [1, 5], *SPM),
+    _spm("QUIET_BATCHES", "batches made at once, which end a round if they add nothing", [1, 5],
+         *SPM),
     _spm("SHIFT", "shift of the power step", [0.0, 1.0], *SPM),
     # rules without a number of their own
     _null("LEVEL", "level of the test of each direction", [0.01, 0.2], *NULL),

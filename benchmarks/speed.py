@@ -3,9 +3,11 @@
 Sections, all but the last two by default: ``packed`` (fourth cumulants against a BLAS update of the
 same shape, and against index loops), ``solvers`` (a fit against FastICA and Picard), ``sparse`` (a fit
 of sparse counts against PCA and IncrementalPCA of the stacked matrix; ``--cells``), ``wide`` (no PCA at
-1000 variables), ``growth`` (seconds by rows, variables and ranks; ``--figure`` draws them), ``gpu`` (on
-a card). What is compared is run in turn, and medians are taken. ``--check`` exits with 1 where a bar is
-missed.
+1000 variables; "paper" as well with ``--paper``), ``rivals`` (cPCA and its relatives of few rows, and of
+2000 variables, in seconds, and its sweep against one eigendecomposition for each α), ``inference``
+(permutations and resamples against single fits), ``threads`` (parts of fits, two threads against one),
+``growth`` (seconds by rows, variables and ranks; ``--figure`` draws them), ``gpu`` (on a card). What is
+compared is run in turn, and medians are taken. ``--check`` exits with 1 where a bar is missed.
 """
 
 import argparse
@@ -26,10 +28,20 @@ from scipy.linalg.blas import dsyrk
 from sklearn.decomposition import PCA, FastICA, IncrementalPCA
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from contrica import ContrastiveICA
+from contrica import (
+    ContrastiveICA,
+    ContrastivePCA,
+    GeneralizedContrastivePCA,
+    PlainPCA,
+    ProbabilisticContrastivePCA,
+)
+from contrica.estimators import contrastive_pca_path
+from contrica.estimators._contrastive_pca import SWEEP
+from contrica.inference import significance, stability
 from contrica.moments.fourth import cumulants
-from contrica.moments.matrix_free import CumulantOperator
+from contrica.moments.leading import dense_eigenpairs
 from contrica.moments.symmetric import n_packed
+from contrica.solvers.permutation_null import choose_dimension
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import naive
@@ -142,7 +154,7 @@ def solvers(arguments):
         if arguments.joint:
             calls["joint"] = lambda: fit("joint")
         found = medians(calls, arguments.repeats)
-        bars = {"paper": 4, "auto": 12} if design == "overcomplete" else {}
+        bars = {"paper": 4, "auto": 12} if design == "overcomplete" else {"paper": 4}
         for name, value in found.items():
             if name != "FastICA":
                 report(f"{name}, {design}", value, found["FastICA"], bars.get(name))
@@ -214,18 +226,109 @@ def recovered(model, B):
 def wide(arguments):
     print("n_pcs=None at 2·10⁴ × 1000, 20 patterns")
     X, Y, B = wide_pair(20_000, 1000, np.random.default_rng(0))
-    theirs = seconds(lambda: PCA(30, svd_solver="randomized", random_state=0).fit(X))
-    for solver, options in (("auto", {}), ("paper", {"n_background": 10, "n_foreground": 20})):
+    pca = partial(PCA(30, svd_solver="randomized", random_state=0).fit, X)
+    theirs = medians({"theirs": pca}, 3)["theirs"]
+    solvers = [("auto", {}, 5)]
+    if arguments.paper:
+        solvers.append(("paper", {"n_background": 10, "n_foreground": 20}, None))
+    for solver, options, bar in solvers:
         model = ContrastiveICA(20, n_pcs=None, solver=solver, random_state=0, **options)
         with Growth() as growth:
             ours = seconds(lambda model=model: model.fit(X, background=Y))
-        report(f"{solver} over PCA(30, randomized) of the foreground", ours, theirs)
+        report(f"{solver} over PCA(30, randomized) of the foreground", ours, theirs, bar)
         print(
             f"  median |cos| to the true patterns {recovered(model, B):.3f}; {growth.gib:.2f} GiB "
             "beyond the data (bar 0.93, which is 1 GB)"
         )
         if growth.gib > 0.93:
             MISSED.append(f"memory of many variables, {solver}")
+
+
+# --- rivals ---
+
+
+def rivals(arguments):
+    print("cPCA and its relatives, seconds")
+    limits = {"ContrastivePCA": 2.0}
+    for n, m, p in ((95, 49, 7912), (49, 49, 7912), (7000, 7000, 2000)):
+        rng = np.random.default_rng(0)
+        X, Y = (wide_pair(k, p, rng)[i] for i, k in enumerate((n, m)))
+        models = [ContrastivePCA(random_state=0), ProbabilisticContrastivePCA(), PlainPCA()]
+        if n > p:
+            models.append(GeneralizedContrastivePCA())
+            limits = {"ContrastivePCA": 10.0}
+        for model in models:
+            name = type(model).__name__
+            took = seconds(lambda model=model, X=X, Y=Y: model.fit(X, background=Y))
+            report_seconds(f"{name}, {n} and {m} × {p}", took, limits.get(name))
+    fore, back = np.cov(X.T), np.cov(Y.T)
+    path = seconds(lambda: contrastive_pca_path(fore, back, 2, SWEEP))
+    one = medians({"one": lambda: dense_eigenpairs(fore - back, 2)}, 1)["one"]
+    report("a sweep of 41 α over one eigendecomposition, 2000 variables", path, one, 20)
+    found = contrastive_pca_path(fore, back, 2, SWEEP[::20])
+    expected = naive.contrastive_pca_path(fore, back, 2, SWEEP[::20])
+    print(
+        f"  largest difference from three full decompositions {np.abs(found - expected).max():.1e}"
+    )
+
+
+def report_seconds(what, took, bar=None):
+    text = "" if bar is None else f" (bar {bar:g})"
+    if bar is not None and took > bar:
+        MISSED.append(what)
+        text += " MISSED"
+    print(f"  {what:58s} {took:9.3f} s{text}", flush=True)
+
+
+# --- inference ---
+
+
+def inference(arguments):
+    print(
+        f"inference of 14 000 × 500, 30 components, {arguments.jobs} processes, over a single fit"
+    )
+    X, Y, _ = wide_pair(7000, 500, np.random.default_rng(0))
+    model = ContrastiveICA(n_pcs=30, random_state=0)
+    one = medians({"fit": lambda: model.fit(X, background=Y)}, 3)["fit"]
+    options = {"background": Y, "random_state": 0, "n_jobs": arguments.jobs}
+    permuted = seconds(lambda: significance(model, X, n_permutations=199, **options))
+    resampled = seconds(lambda: stability(model, X, n_resamples=100, **options))
+    report("199 permutations", permuted, one)
+    report("100 bootstrap fits", resampled, one)
+    report("both", permuted + resampled, one, 60)
+
+
+# --- threads ---
+
+
+def threads(arguments):
+    print("one thread over two (below 1, two are slower; bar 0.9)")
+    rng = np.random.default_rng(0)
+    X, Y = mixed("complete")
+    wide_X, wide_Y, _ = wide_pair(4000, 600, rng)
+    fore, back = (np.cov(rows.T) for rows in (wide_X, wide_Y))
+    ranks = {"n_background": 53, "n_foreground": 63}
+    calls = {
+        "packed cumulants, 10⁴ × 30": lambda: cumulants(X),
+        "packed cumulants, 4000 × 80": lambda: cumulants(wide_X[:, :80], storage="packed"),
+        'fit "paper", 10⁴ × 30': lambda: fit_of(X, Y, solver="paper", **ranks),
+        'fit "subspace", 10⁴ × 30': lambda: fit_of(X, Y, solver="subspace"),
+        "fit with PCA, 4000 × 600": lambda: fit_of(wide_X, wide_Y, n_pcs=30),
+        "fit without PCA, 4000 × 600": lambda: fit_of(wide_X, wide_Y, n_pcs=None),
+        "permutation null, 4000 × 600": lambda: choose_dimension(wide_X, wide_Y, rng=rng),
+        "sweep of cPCA, 600 variables": lambda: contrastive_pca_path(fore, back, 2, SWEEP),
+    }
+    for name, call in calls.items():
+        times = {}
+        for number in (1, 2) * (1 + arguments.repeats // 2):
+            with threadpool_limits(number):
+                times.setdefault(number, []).append(seconds(call))
+        one, two = (float(np.median(times[number][1:])) for number in (1, 2))
+        report(name, one, two, 0.9, at_least=True)
+
+
+def fit_of(X, Y, **options):
+    return ContrastiveICA(random_state=0, **options).fit(X, background=Y)
 
 
 # --- growth ---
@@ -282,58 +385,9 @@ def draw(rows, path):
 
 
 def gpu(arguments):
-    import torch
+    import card
 
-    from contrica.rows.containers import as_rows
-    from contrica.rows.device import on_device
-
-    print(torch.cuda.get_device_name(0))
-    generator = torch.Generator("cuda").manual_seed(0)
-
-    def synced(call):
-        def run():
-            call()
-            torch.cuda.synchronize()
-
-        return run
-
-    for dtype, bar in ((torch.float64, 1.5), (torch.float32, None)):
-        n, p = 10**6, 100
-        X = torch.randn((n, p), dtype=dtype, device="cuda", generator=generator)
-        block = torch.randn((20_000, n_packed(p)), dtype=dtype, device="cuda", generator=generator)
-        rows = on_device(as_rows(X), dtype=str(dtype).split(".")[1])
-
-        def product(block=block):
-            total = torch.zeros((block.shape[1],) * 2, dtype=block.dtype, device="cuda")
-            for _ in range(10**6 // len(block)):
-                total.addmm_(block.T, block)
-
-        calls = {
-            "ours": synced(lambda rows=rows: cumulants(rows, storage="packed")),
-            "product": synced(product),
-        }
-        found = medians(calls, 3)
-        report(f"packed cumulants, {n} × {p}, {dtype}, over a bare product", *found.values(), bar)
-        del X, block, rows
-        torch.cuda.empty_cache()
-    n, p = 12_399, 2000
-    X, Y, B = wide_pair(n, p, np.random.default_rng(0))
-    V = np.eye(p)
-    card, here = CumulantOperator(on_device(X, "cuda")), CumulantOperator(X)
-    calls = {"cpu": lambda: here.apply(V), "card": lambda: card.apply(V)}
-    found = medians(calls, 3)
-    report(f"Mat(κ₄) · V, {n} × {p}: CPU over the card", *found.values())
-    for device in ("cuda", None):
-        for solver, ranks in (("auto", {}), ("paper", {"n_background": 10, "n_foreground": 20})):
-            model = ContrastiveICA(
-                *(20,), n_pcs=None, solver=solver, device=device, random_state=0, **ranks
-            )
-            took = seconds(lambda model=model: model.fit(X, background=Y))
-            print(
-                f"  {solver} fit, {n} × {p}, device={device}: {took:.1f} s, median |cos| "
-                f"{recovered(model, B):.3f}",
-                flush=True,
-            )
+    MISSED.extend(card.run(arguments.seconds, arguments.profiles))
 
 
 SECTIONS = {
@@ -341,6 +395,9 @@ SECTIONS = {
     "solvers": solvers,
     "sparse": sparse,
     "wide": wide,
+    "rivals": rivals,
+    "inference": inference,
+    "threads": threads,
     "growth": growth,
     "gpu": gpu,
 }
@@ -354,10 +411,16 @@ def main():
     parser.add_argument("--cells", type=int, default=100_000)
     parser.add_argument("--incremental", action="store_true", help="IncrementalPCA as well")
     parser.add_argument("--joint", action="store_true", help='solver "joint" as well')
+    parser.add_argument("--paper", action="store_true", help='"wide" with solver "paper" as well')
+    parser.add_argument("--jobs", type=int, default=2, help='processes of "inference"')
     parser.add_argument("--figure", type=Path, default=None, help="file for the plot of growth")
+    parser.add_argument(
+        "--seconds", type=float, default=200, help="after which no row of gpu is begun"
+    )
+    parser.add_argument("--profiles", type=Path, default=None, help="folder for profiles of gpu")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is missed")
     arguments = parser.parse_args()
-    chosen = arguments.sections or ["packed", "solvers", "sparse", "wide"]
+    chosen = arguments.sections or [name for name in SECTIONS if name not in ("growth", "gpu")]
     unknown = set(chosen) - set(SECTIONS)
     if unknown:
         parser.error(f"no section {', '.join(sorted(unknown))}. There are {', '.join(SECTIONS)}.")

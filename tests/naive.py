@@ -389,3 +389,30 @@ def contrastive_pca_path(fore, back, count, alphas):
 def covariances_of_variables(X, Y, ddof=1):
     """Covariances over all variables, however few the rows are."""
     return [(central(rows).T @ central(rows)) / (len(rows) - ddof) for rows in (X, Y)]
+
+
+def held_out_losses(rows, part, patterns, amounts):
+    """log variance of filters on every held-out part, one pattern after another: [part, amount]."""
+    found = []
+    for k in range(max(part) + 1):
+        kept = [row for row, own in zip(rows, part, strict=True) if own != k]
+        mean = sum(kept) / len(kept)
+        C = sum(np.outer(row - mean, row - mean) for row in kept) / len(kept)
+        losses = []
+        for amount in amounts:
+            S = C.copy()
+            for i in range(len(S)):
+                for j in range(len(S)):
+                    if i != j:
+                        S[i, j] *= 1 - amount
+            logs = []
+            for b in patterns.T:
+                f = np.linalg.solve(S, b)
+                f = f / (b @ f)
+                tested = [
+                    (f @ (row - mean)) ** 2 for row, own in zip(rows, part, strict=True) if own == k
+                ]
+                logs.append(np.log(sum(tested) / len(tested)))
+            losses.append(sum(logs) / len(logs))
+        found.append(losses)
+    return np.array(found)

@@ -1,6 +1,7 @@
 """The default solver: which it takes, why, and what it says."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from contrica.metrics import pattern_cosines, pattern_similarity
 from contrica.moments.fourth import cumulants
 from contrica.solvers import joint_solver, subspace_solver
 from contrica.solvers.joint import JointProblem, fit_weights, joint_contrast
+from contrica.solvers.joint_solver import JointTask, _symmetry
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.selection import RankChoice, choose_by_significance
 from contrica.solvers.weights import RowGroups, critical_t_value, weight_t_values
@@ -470,3 +472,51 @@ def test_with_given_ranks_fewer_rows_do_where_third_cumulants_carry_the_fit(sour
     assert model.solver_ == solver
     assert chosen.solver_ == "subspace"
     assert "entries of a fourth cumulant" in chosen.reason_
+
+
+# --- symmetric patterns beside skewed ones ---
+
+
+def test_fourth_cumulants_alone_are_fitted_where_a_pattern_has_no_third():
+    """With third ones, which weigh most, patterns that have none end on noise: .86 in this draw."""
+    rng = np.random.default_rng([8, 508, 97])
+    data = make_synthetic(8, n_samples=10_000, sources="mixed", random_state=rng)
+    options = {"n_pcs": None, "n_background": 8, "n_foreground": 7, "random_state": 0}
+    model = ContrastiveICA(7, solver="joint", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(data.foreground, background=data.background)
+    assert np.isnan(model.foreground_skewness_weights_).all()
+    assert pattern_similarity(model.components_.T, data.B) > 0.98
+
+
+@pytest.mark.parametrize(
+    ("third", "fourth", "told"),
+    [
+        ([9.0, 8.0, 7.0], [5.0, 6.0, 7.0], False),  # every pattern has a third one
+        ([9.0, 8.0, 0.5], [5.0, 6.0, 7.0], True),
+        ([9.0, 8.0, 0.5], [5.0, 6.0, 0.7], False),  # the last is noise in both
+        ([9.0, 8.0, 0.0], [5.0, 6.0, 7.0], True),
+        ([9.0, 8.0, 4.0], [5.0, 6.0, 7.0], False),  # few rows: not among so many, but by itself
+    ],
+)
+def test_a_pattern_is_symmetric_by_a_fourth_cumulant_without_a_third(third, fourth, told):
+    rows = [np.random.default_rng(seed).exponential(size=(1000, 3)) for seed in (0, 1)]
+    whitened = JointProblem.of(*map(cumulants, rows), rows=rows)
+    task = JointTask(None, whitened, [RowGroups(part, whitened.whiten) for part in rows])
+    small = np.zeros(3)
+    assert (_symmetry(task, np.array([fourth, small, third, small])) > 1) is told
+    alone = replace(task, whitened=whitened.by_fourth_alone())
+    assert _symmetry(alone, np.array([fourth, small])) == 0
+
+
+@pytest.mark.slow
+def test_a_symmetric_pattern_in_too_few_rows_for_fourth_cumulants_leads_to_the_subspace():
+    rng = np.random.default_rng([12, 502, 97])
+    data = make_synthetic(12, n_samples=1000, sources="mixed", random_state=rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ContrastiveICA(11, n_pcs=None, n_background=12, n_foreground=11, random_state=0)
+        model.fit(data.foreground, background=data.background)
+    assert model.solver_ == "subspace"
+    assert "some pattern is symmetric" in model.reason_

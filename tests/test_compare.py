@@ -75,6 +75,31 @@ def test_every_method_is_run_in_order(whole):
         assert result.scores.shape == result.background_scores.shape == (600, 2)
 
 
+def test_a_comparison_prints_as_a_table(whole):
+    heading, *lines = str(whole).splitlines()
+    assert heading.split() == [
+        "method",
+        "k(b)",
+        "1",
+        "k(b)",
+        "2",
+        "k(f)",
+        "1",
+        "k(f)",
+        "2",
+        "silhouette",
+        "(uses",
+        "labels)",
+        "seconds",
+        "chose",
+    ]
+    assert len(lines) == len(whole)
+    for line, result in zip(lines, whole, strict=True):
+        assert line.startswith(f"{result.name} ")
+        assert f" {result.contrast_ratio[0]:.3g} " in line
+        assert line.endswith(result.choice)
+
+
 def test_every_method_has_the_same_contrast_ratio_along_its_patterns(whole, data):
     """One definition of k(b) in the whole column, whatever the method optimises or ranks by."""
     X, Y = data.foreground[:, PART], data.background[:, PART]
@@ -207,7 +232,7 @@ def test_rows_without_a_label_stay_out_of_the_silhouette(data):
 
 
 def test_silhouettes_of_many_rows_are_sampled_with_the_seed(data, monkeypatch):
-    monkeypatch.setattr(compare, "SILHOUETTE_ROWS", 100)
+    monkeypatch.setattr(compare._methods, "SILHOUETTE_ROWS", 100)
     calls = [
         compare_methods(
             data.foreground, data.background, labels=data.labels, methods=QUICK, random_state=seed
@@ -245,7 +270,7 @@ def test_groups_are_ordered_as_numbers_where_they_are(data):
 def test_bad_arguments_are_refused_before_anything_is_fitted(
     data, change, cls, code, words, monkeypatch
 ):
-    monkeypatch.setattr(compare, "_run", lambda *_: pytest.fail("a method was run"))
+    monkeypatch.setattr(compare._methods, "_run", lambda *_: pytest.fail("a method was run"))
     with raises(cls, code, *change) as said:
         compare_methods(data.foreground, data.background, **change)
     assert words in str(said.value)

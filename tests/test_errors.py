@@ -24,9 +24,9 @@ from contrica.errors import (
 from contrica.labels import read_labels
 from contrica.moments.streaming import DataSums
 from contrica.output import output_file
-from contrica.rows.device import check_device
 from contrica.rows.files.opening import open_rows
 from contrica.rows.memory import memory_budget
+from contrica.rows.moving import check_device
 from contrica.validation import check_same_features, check_seed
 from tests.said import raises, warns
 

@@ -1,5 +1,6 @@
 """Rows that come in groups: labels, permutation of whole groups, ranking and shares."""
 
+import warnings
 from dataclasses import replace
 from itertools import combinations
 
@@ -387,3 +388,23 @@ def test_a_number_of_patterns_that_is_given_is_summed_up_with_few_p_values(rng):
     model.fit(X, background=Y, groups=groups, background_groups=groups + 20)
     assert model.scree_.p_values.size < 4
     assert f"p = {model.scree_.p_values[0]:.2g} for the first" in model.summary()
+
+
+def test_the_summary_says_which_groups_are_taken_as_pairs(tmp_path):
+    rng = np.random.default_rng(0)
+    rows, others = rng.standard_normal((2, 60, 4))
+    fore, back = np.repeat(list("abcdef"), 10), np.repeat(list("cdefgh"), 10)
+    model = ContrastiveICA(1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(rows, background=others, groups=fore, background_groups=back)
+    assert model.paired_groups_.tolist() == ["c", "d", "e", "f"]
+    told = "4 of 6 groups of the foreground have names of groups of the background (c, d, e, ...)"
+    assert told in model.summary()
+    save(model, tmp_path / "model.npz")
+    assert told in load(tmp_path / "model.npz").summary()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(rows, background=others, groups=fore, background_groups=np.char.add("y", back))
+    assert model.paired_groups_.size == 0
+    assert "pairs" not in model.summary()

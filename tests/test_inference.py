@@ -20,8 +20,10 @@ from contrica.inference import (
     stability,
     top_features,
 )
-from contrica.inference._data import Study
+from contrica.inference._data import N_RANDOM_STARTS, Study
 from contrica.inference._stability import _matched, _ratio_intervals
+from contrica.solvers import subspace
+from contrica.solvers.negentropy import N_STARTS
 from tests.said import raises
 
 pytestmark = pytest.mark.filterwarnings("ignore::contrica.errors.ContricaWarning")
@@ -245,6 +247,47 @@ def test_stability_does_not_depend_on_processes_or_containers(pair, model):
         assert_allclose(other.ratio_intervals, whole.ratio_intervals, rtol=1e-5)
 
 
+def test_refits_from_the_rotation_of_the_fit_find_what_random_ones_find(monkeypatch):
+    """Where rows determine the rotation, and with fewer starts; halves know nothing of the fit."""
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((12, 12)), rng.standard_normal((12, 4))
+    X, Y = (rng.standard_t(8, (600, 12)) @ A.T for _ in range(2))
+    X += 6 * rng.laplace(size=(600, 4)) @ B.T
+    model = ContrastiveICA(4, solver="subspace", random_state=0).fit(X, background=Y)
+    starts, search = [], subspace.farthest_from_gaussian
+
+    def seen(rows, **options):
+        starts.append((options["start"] is not None, options["n_starts"]))
+        return search(rows, **options)
+
+    monkeypatch.setattr(subspace, "farthest_from_gaussian", seen)
+    near = stability(model, X, background=Y, n_resamples=6, random_state=1)
+    assert set(starts) == {(True, N_RANDOM_STARTS)}
+    starts.clear()
+    split_reliability(model, X, background=Y, n_splits=2, random_state=1)
+    assert set(starts) == {(False, N_STARTS)}
+    fit = Study.fit
+    monkeypatch.setattr(Study, "fit", lambda self, part, seed, near: fit(self, part, seed))
+    starts.clear()
+    anew = stability(model, X, background=Y, n_resamples=6, random_state=1)
+    assert set(starts) == {(False, N_STARTS)}
+    assert_allclose(near.similarity, anew.similarity, atol=1e-6)
+    assert_allclose(near.intervals, anew.intervals, atol=1e-5)
+
+
+def test_the_rotation_near_filters_makes_sources_like_theirs(rng):
+    """Orthogonal; of filters in the span it makes the same sources, and those outside do not count."""
+    rows = rng.laplace(size=(500, 6)) @ rng.standard_normal((6, 6))
+    covariance = np.cov(rows.T)
+    values, axes = np.linalg.eigh(covariance)
+    whiten = axes[:, 2:] / np.sqrt(values[2:])
+    turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    filters = np.column_stack([3.0 * whiten @ turn[:, :3], axes[:, 0]])
+    found = subspace._rotation_near(whiten, covariance, filters, rng)
+    assert_allclose(found.T @ found, np.eye(4), atol=1e-12)
+    assert_allclose(np.sort(np.abs(found.T @ turn[:, :3]).max(axis=0)), 1, atol=1e-9)
+
+
 def test_progress_is_logged_and_an_interruption_leaves_the_model(pair, model, caplog, monkeypatch):
     X, Y = pair
     with caplog.at_level(logging.INFO, "contrica"):
@@ -283,10 +326,10 @@ def test_groups_without_which_nothing_can_be_fitted_are_named(monkeypatch):
     model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
     fit = Study.fit
 
-    def without_g3_it_fails(study, part, seed):
+    def without_g3_it_fails(study, part, seed, **options):
         if not np.isin(np.flatnonzero(groups == "g3"), part.fore).all():
             raise np.linalg.LinAlgError
-        return fit(study, part, seed)
+        return fit(study, part, seed, **options)
 
     monkeypatch.setattr(Study, "fit", without_g3_it_fails)
     found = stability(model, X, background=Y, random_state=0, **labels)
@@ -305,7 +348,7 @@ def test_where_nothing_can_be_fitted_again_that_is_an_error(pair, model, monkeyp
     with raises(GroupsError, "none-left-out", "groups"):
         stability(grouped, X, background=Y, random_state=0, **labels)
 
-    def fails(study, part, seed):
+    def fails(study, part, seed, **options):
         raise np.linalg.LinAlgError
 
     monkeypatch.setattr(Study, "fit", fails)
@@ -320,10 +363,10 @@ def test_resamples_that_fail_are_told_apart_from_few_groups(monkeypatch):
     model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
     fit = Study.fit
 
-    def of_drawn_groups_it_fails(study, part, seed):
+    def of_drawn_groups_it_fails(study, part, seed, **options):
         if len(np.unique(part.fore)) < 180:
             raise np.linalg.LinAlgError
-        return fit(study, part, seed)
+        return fit(study, part, seed, **options)
 
     monkeypatch.setattr(Study, "fit", of_drawn_groups_it_fails)
     found = stability(model, X, background=Y, n_resamples=3, random_state=0, **labels)

@@ -206,7 +206,7 @@ def test_what_was_found_and_what_to_be_careful_about_are_said(fitted):
     assert "stability=100" in text
 
 
-def test_what_the_fit_has_dealt_with_is_no_finding():
+def test_what_the_fit_takes_care_of_is_no_finding():
     X, Y, _ = pair(1)
     X, Y = X * 10.0 ** np.arange(6), Y * 10.0 ** np.arange(6)
     told = {}

@@ -34,6 +34,7 @@ ROOMS = [
     {"plots"},
     {"pl", "report"},
     {"experiments"},
+    {"explorer"},
     {"cli"},
 ]
 LEVEL = {name: i for i, room in enumerate(ROOMS) for name in room}

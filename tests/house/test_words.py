@@ -40,7 +40,7 @@ RETIRED = {
     "looked at": (r"\blooked at\b", "sampled, used, checked"),
     "at hand": (r"\bat hand\b", "in memory, known"),
     "held": (r"\bheld\b|\bheld_|_held_?\b", "in memory, cached, kept, stored"),
-    "colour of whitening": (r"\bre-?colou?r|\.colou?r\b", "dewhiten"),
+    "colour of whitening": (r"\bre-?colou?r|\.colou?r\(", "dewhiten"),
     "came": (r"\bcame\b", "got"),
     "is no table": (
         r"(?<!here) is no (table|figure|tensor|number|row|file|matrix|array)\b",

@@ -129,7 +129,7 @@ def test_names_that_are_not_there_bring_near_ones(tmp_path):
         fore, back = write_pair(tmp_path, name)
         call = ("fit", fore, "--background", back, "--out", tmp_path / "out")
         said = refused(run(*call, "--groups", "doner"), FileError, "unknown-column", "groups")
-        assert "has no column called 'doner'. It has donor" in said
+        assert "has no column called 'doner'. Did you mean donor?" in said
     np.save(tmp_path / "rows.npy", np.zeros((9, 3)))
     said = refused(
         run("fit", tmp_path / "rows.npy", "-b", back, "--groups", "donor", "-o", tmp_path / "out"),

@@ -1,4 +1,4 @@
-"""The command line: ``contrica example | fit | transform | ranks | demo | compare | reproduce``."""
+"""The command line: ``contrica example | fit | transform | report | explore | ranks | …``."""
 
 try:
     import rich  # noqa: F401 - as what is missing is better said here than by a traceback

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from contrica import __version__
-from contrica.cli import compare, demo, example, fit, ranks, report, reproduce, transform
+from contrica.cli import compare, demo, example, explore, fit, ranks, report, reproduce, transform
 from contrica.cli.console import plain_errors, print_line
 from contrica.cli.options import with_bundles
 
@@ -30,6 +30,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     "--scale pooled --out results",
     transform.transform: "contrica transform results/model.npz new_patients.csv --out scores.csv",
     report.report: "contrica report results --stability 100 --overwrite",
+    explore.explore: "contrica explore samples.csv --groupby diagnosis --background benign --drop id",
     ranks.ranks: "contrica ranks patients.csv --background controls.csv --scale pooled",
     demo.demo: "contrica demo --out demo",
     compare.compare: "contrica compare patients.csv --background controls.csv --scale pooled "

@@ -75,9 +75,9 @@ def spm(
     rng : numpy.random.Generator
         Source of the starts.
     n_starts : int, optional
-        Starts advanced together in one batch, default ``max(100, 3 · rank)``. Batches follow each other
-        until two in a row add nothing to the maximisers that will be taken. Different generators
-        then mostly, but not always, find the same vectors of a noisy tensor.
+        Starts advanced together in one batch, default 100, or three for each term that is not found yet.
+        Batches follow each other until two together add nothing to the maximisers that will be taken.
+        Different generators then mostly, but not always, find the same vectors of a noisy tensor.
     max_iter : int
         Most steps of one round.
     tol : float
@@ -189,10 +189,16 @@ class _Search:
         self.pairs, self.rank = pairs, pairs.values.size
         self.max_iter, self.tol, self.rng = max_iter, tol, rng
         self.space = (_Wide if _is_wide(n_features, self.rank) else _Narrow)(pairs)
-        self.n_starts = n_starts or _default_starts(self.rank, self.space.searched)
-        self.vectors = np.empty((n_features, 0))
+        self._n_starts = n_starts
+        self.vectors = self.likely = np.empty((n_features, 0))
         self.inexact = False
         self.n_empty, self.n_iter, self.last_step = 0, 0, 0.0
+
+    @property
+    def n_starts(self) -> int:
+        """Starts in one batch: fewer maximisers are left where more are found."""
+        n_left = self.rank - self.vectors.shape[1]
+        return self._n_starts or _default_starts(n_left, self.space.searched)
 
     @property
     def is_over(self) -> bool:
@@ -202,11 +208,16 @@ class _Search:
     def maximisers(self) -> Climb:
         """Of f in what the vectors leave of 𝒜, the highest first; of an inexact tensor the upper half."""
         climb = self.space.maximisers(
-            self.vectors, self.n_starts, self.max_iter, self.tol, self.rng
+            self.vectors, self.n_starts, self.max_iter, self.tol, self.rng, self.likely
         )
         self.n_iter += climb.n_iter
         found = climb.take(distinct(climb.points, self.vectors))
-        return found.take(range(n_upper(found.heights))) if self.inexact else found
+        if not self.inexact:
+            return found
+        # the others are likely maximisers still where these are taken out
+        count = n_upper(found.heights)
+        self.likely = found.points[:, count:]
+        return found.take(range(count))
 
     def polish(self, found: Climb) -> Climb:
         """From maximisers in a part of 𝒜 to those in all of it."""
@@ -308,12 +319,13 @@ class _Narrow:
         max_iter: int,
         tol: float,
         rng: np.random.Generator,
+        likely: np.ndarray,
     ) -> Climb:
         """Of f in 𝒜 without the vectors found, the highest first."""
         rest = self.whole
         if vectors.shape[1] > 0:
             rest = Subspace(smat((self.pairs.vectors @ _left_over(self.pairs, vectors)).T))
-        return maximisers(rest, n_starts, max_iter, tol, rng)
+        return maximisers(rest, n_starts, max_iter, tol, rng, likely)
 
     def polish(self, points: np.ndarray, max_iter: int, tol: float) -> Climb:
         """From points to maximisers of f in all of 𝒜."""
@@ -348,12 +360,15 @@ class _Wide:
         max_iter: int,
         tol: float,
         rng: np.random.Generator,
+        likely: np.ndarray,
     ) -> Climb:
         """Of f in 𝒜 without the vectors found, the highest first."""
         mixing = _left_over(self.pairs, vectors)
         few = Subspace(np.tensordot(mixing.T, self.inside, 1))
         with one_thread():
-            found = maximisers(few, n_starts, max_iter, tol, rng)
+            inside = self.axes.T @ likely
+            inside /= np.linalg.norm(inside, axis=0)
+            found = maximisers(few, n_starts, max_iter, tol, rng, inside)
         ends = self._climb(self.axes @ found.points, mixing, max_iter, tol)
         ends = ends.take(np.argsort(-ends.heights, kind="stable"))
         return ends._replace(n_iter=found.n_iter + ends.n_iter)

@@ -15,17 +15,19 @@ __all__ = ["Climb", "MixedSubspace", "Subspace", "distinct", "maximisers", "n_up
 # Two unit vectors with |cosine| above this are one vector found twice: converged iterates of one
 # maximiser agree far better, and distinct maximisers are further apart.
 SAME_COSINE = 1 - 1e-6
-# Batches of starts at most, and how many in a row must bring nothing new to end the search.
+# Batches of starts at most, and how many of them together must bring nothing new to end the search.
 MAX_BATCHES = 8
 QUIET_BATCHES = 2
 # Power steps before Newton steps, which cost far more each, take over.
 POWER_STEPS = 60
-# The power step's shift x ← P(x xᵀ) x + shift · x, which keeps it from overshooting.
-SHIFT = 0.3
+# The power step's shift x ← P(x xᵀ) x + shift · f(x) x, which keeps it from overshooting.
+SHIFT = 0.15
 # Every so many power steps, starts this close to each other, which are on their way to one
 # maximiser, are merged.
 MERGE_EVERY = 15
 NEAR_COSINE = 0.99
+# Newton steps this close to a maximiser that is known, or to each other, would end as one.
+CLOSE_COSINE = 1 - 1e-4
 # A curvature smaller than this is taken for this: where f is flat rounding must not make a step.
 FLAT = 1e-6
 # A slope as small as this is zero to rounding.
@@ -64,25 +66,34 @@ def n_upper(heights: np.ndarray) -> int:
 
 
 def maximisers(
-    subspace: Subspace, n_starts: int, max_iter: int, tol: float, rng: np.random.Generator
+    subspace: Subspace,
+    n_starts: int,
+    max_iter: int,
+    tol: float,
+    rng: np.random.Generator,
+    likely: np.ndarray | None = None,
 ) -> Climb:
     """Local maximisers of f, the highest first, from batches of starts until the list settles.
 
-    It has settled when `QUIET_BATCHES` in a row add nothing to its upper part. One rare maximiser can
-    still be missed by all, so this makes dependence on the starts less frequent, not impossible.
+    It has settled when as many starts as `QUIET_BATCHES` have add nothing to its upper part. One rare
+    maximiser can still be missed by all, so this makes dependence on the starts less frequent, not
+    impossible. Points near ``likely`` maximisers take the place of a first batch.
     """
     p = subspace.n_features
     known = Climb(np.empty((p, 0)), np.empty(0), np.empty(0), 0)
-    n_quiet = 0
+    if likely is not None and likely.shape[1]:
+        ends = subspace.climb(likely, max_iter, tol)
+        known = known.joined(ends.take(distinct(ends.points, known.points)))
     for _ in range(MAX_BATCHES):
-        starts = _unit(rng.standard_normal((p, n_starts)))
-        fresh = subspace.climb(subspace.approach(starts, known.points), max_iter, tol)
+        number = n_starts * (QUIET_BATCHES if known.heights.size else 1)
+        starts = _unit(rng.standard_normal((p, number)))
+        near = subspace.approach(starts, known.points)
+        fresh = subspace.climb(near, max_iter, tol, known.points)
         fresh = fresh.take(distinct(fresh.points, known.points))
         upper = known.heights[: n_upper(known.heights)]
         settled = upper.size > 0 and not np.any(fresh.heights > upper[-1])
         known = known.joined(fresh)._replace(n_iter=known.n_iter + fresh.n_iter + POWER_STEPS)
-        n_quiet = n_quiet + 1 if settled else 0
-        if n_quiet == QUIET_BATCHES:
+        if settled:
             break
     return known
 
@@ -155,26 +166,39 @@ class Subspace:
         with np.errstate(invalid="ignore"):
             for step in range(1, POWER_STEPS + 1):
                 here = single._evaluate(np.ascontiguousarray(points.T))
-                points = _unit(here.gradients.T + np.float32(SHIFT) * points)
+                points = _unit(here.gradients.T + np.float32(SHIFT) * here.heights * points)
                 if step % MERGE_EVERY == 0:
                     # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
                     points = points[:, distinct(points, known, NEAR_COSINE)]
         return _unit(points.astype(float))
 
-    def climb(self, points: np.ndarray, max_iter: int, tol: float) -> Climb:
-        """Newton steps from all points together until they are shorter than ``tol``."""
+    def climb(
+        self, points: np.ndarray, max_iter: int, tol: float, known: np.ndarray | None = None
+    ) -> Climb:
+        """Newton steps from all points together until they are shorter than ``tol``.
+
+        Where maximisers are known, points that come close to one of them, or to each other, are left out.
+        """
         ends = points.T.copy()
         heights, steps = np.empty(len(ends)), np.full(len(ends), np.inf)
         active, here = np.arange(len(ends)), self._evaluate(ends)
+        left_out = np.zeros(len(ends), dtype=bool)
         n_iter = 0
         while active.size and n_iter < max_iter:
             here, lengths = self._newton_step(here)
             ends[active], heights[active], steps[active] = here.points, here.heights, lengths
             going = lengths > tol
+            if known is not None:
+                others = distinct(here.points.T, known, CLOSE_COSINE)
+                alone = np.zeros(active.size, dtype=bool)
+                alone[others] = True
+                left_out[active] = ~alone
+                going &= alone
             if not going.all():
                 active, here = active[going], here.take(going)
             n_iter += 1
-        return Climb(ends.T, heights, steps, n_iter)
+        kept = ~left_out
+        return Climb(ends[kept].T, heights[kept], steps[kept], n_iter)
 
     def _evaluate(self, points: np.ndarray) -> _Points:
         r, p = self.matrices.shape[:2]

@@ -13,6 +13,7 @@ from contrica.estimators._probabilistic_pca import (
 from contrica.estimators._proportional import ProportionalContrastiveICA
 from contrica.estimators._rank_report import report_ranks
 from contrica.estimators._ranking import ranking_ratio
+from contrica.estimators._refitting import ReadOnce
 from contrica.estimators._summary import evidence_lines, leading_in_words
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ProbabilisticContrastivePCA",
     "ProbabilisticPath",
     "ProportionalContrastiveICA",
+    "ReadOnce",
     "contrastive_pca_path",
     "evidence_lines",
     "leading_in_words",

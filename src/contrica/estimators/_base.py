@@ -41,13 +41,14 @@ from contrica.estimators._sums import (
 from contrica.estimators._transformer import ContrastTransformer, documented, unchanged_on_error
 from contrica.moments.estimates import Cumulants, Storage
 from contrica.moments.projection import CUMULANTS, check_n_pcs, n_axes
+from contrica.moments.spectra import symmetric_values
 from contrica.moments.streaming import DataSums
 from contrica.moments.symmetric import fix_signs
 from contrica.moments.working import Workplace
 from contrica.rows.dataset import Dataset
-from contrica.rows.device import check_device
 from contrica.rows.groups import Groups
 from contrica.rows.memory import memory_budget
+from contrica.rows.moving import check_device, work_on
 from contrica.rows.repeats import hint_at_groups
 from contrica.rows.summary import ColumnSummary
 from contrica.rows.threads import few_threads
@@ -58,6 +59,7 @@ from contrica.rows.units import (
     scales_of,
     warn_of_units,
 )
+from contrica.solvers.filters import choose_shrinkage, shrunk
 from contrica.solvers.group_shares import rank_by_groups
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.ratio import contrast_ratio, filters_of, source_ratio
@@ -131,12 +133,16 @@ class BaseContrastive(ScoringContrastive):
             if summed and labels is not None:
                 _raise_groups_of_sums()
             problem = self._sum(X, background) if summed else self._read(X, y, background, labels)
-            with few_threads(problem.n_features):
-                found = self._separate(problem, rng)
-                if problem.is_grouped:
-                    found = rank_by_groups(problem, found)
-            self._store(problem, found)
+            self._solve(problem, rng)
         return self
+
+    def _solve(self, problem: Problem, rng: np.random.Generator) -> None:
+        """Work the patterns out from a problem, and store them."""
+        with few_threads(problem.n_features):
+            found = self._separate(problem, rng)
+            if problem.is_grouped:
+                found = rank_by_groups(problem, found)
+        self._store(problem, found)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         if isinstance(X, Iterator | DataSums):
@@ -199,9 +205,15 @@ class BaseContrastive(ScoringContrastive):
             own_means=self.scale == "each",
         )
         try:
-            yield
+            with work_on(self.device):
+                yield
         finally:
             del self._workplace
+
+    def _place(self, datasets: Sequence[Dataset]) -> None:
+        # gaps are filled where rows are on the host
+        if not self._fills_gaps:
+            self._workplace.read_there(datasets)
 
     @property
     def _request(self) -> Request:
@@ -314,7 +326,7 @@ class BaseContrastive(ScoringContrastive):
         self.n_rows_sampled_ = tuple(len(part) for part in rows)
         for back, part in zip(backs, rows[1:], strict=True):
             still = int(np.sum(np.ptp(part, axis=0) == 0)) if basis is None else 0
-            spectrum = np.linalg.eigvalsh(back.covariance)
+            spectrum = symmetric_values(back.covariance)
             check_covariance_rank(spectrum, back.n_samples, still, "background")
         return Problem(
             *(fore, tuple(backs), tuple(rows), tuple(grouped), tuple(groups)), rescaling=rescaling
@@ -448,7 +460,8 @@ class BaseContrastive(ScoringContrastive):
                 delattr(self, name)
         keep = found.order()[: self._n_kept(found)]
         vectors = found.foreground.vectors[:, keep]
-        filters = filters_of(vectors, problem.fore.covariance)
+        self.filter_shrinkage_ = _filter_shrinkage(problem, found, vectors)
+        filters = filters_of(vectors, shrunk(problem.fore.covariance, self.filter_shrinkage_))
         self.components_ = self._lift_patterns(vectors)
         self.filters_ = self._lift(filters)
         # a filter has a positive product with its pattern, whatever the pattern's sign
@@ -470,15 +483,19 @@ class BaseContrastive(ScoringContrastive):
         self.n_iter_ = max(found.n_iter, 1)
         self.scree_ = found.scree
         self.projection_ = self.projection or self._default_projection(found)
-        self._store_groups(found, keep)
+        self._store_groups(problem, found, keep)
 
-    def _store_groups(self, found: Separation, keep: np.ndarray) -> None:
+    def _store_groups(self, problem: Problem, found: Separation, keep: np.ndarray) -> None:
         self.groups_, self.group_share_, self.robust_ratio_ = None, None, None
+        self.paired_groups_: np.ndarray | None = None
         if found.shares is None or found.robust_ratio is None:
             return
         shares = found.shares.take(keep)
         self.groups_ = np.array(shares.names, dtype=object)
         self.group_share_, self.robust_ratio_ = shares.shares, found.robust_ratio[keep]
+        design = problem.design
+        paired = [design.groups.names[i] for i, _ in design.pairs]
+        self.paired_groups_ = np.array(paired, dtype=object)
         for i in np.flatnonzero(shares.of_few):
             first = self.groups_[int(np.argmax(shares.shares[i]))]
             warn(
@@ -539,6 +556,15 @@ class BaseContrastive(ScoringContrastive):
     def _lift_patterns(self, vectors: np.ndarray) -> np.ndarray:
         """As `_lift`, the largest entry over the variables positive."""
         return fix_signs(self._lift(vectors).T).T
+
+
+def _filter_shrinkage(problem: Problem, found: Separation, vectors: np.ndarray) -> float:
+    """By which share of the covariances filters do without, where rows are few."""
+    rows = problem.rows[0] if problem.backs else None
+    # a sample is of many rows; and sources are ranked as the filters of the subspace have them
+    if rows is None or len(rows) < problem.fore.n_samples or found.ranked_by == "source_ratio":
+        return 0.0
+    return choose_shrinkage(rows, vectors, problem.groups[0] if problem.groups else None)
 
 
 def _hint_at_groups(datasets: Sequence[Dataset], rows: Sequence[np.ndarray]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,14 @@ from contrica.solvers.problem import Problem, Separation
 from contrica.solvers.subspace_solver import check_dimension
 from contrica.validation import check_choice
 
-__all__ = ["ContrastiveICA"]
+__all__ = ["ContrastiveICA", "PreferredStart"]
+
+
+class PreferredStart(NamedTuple):
+    """Where the rotation of a refit starts: filters of a fit as rows, and so many random rotations."""
+
+    filters: np.ndarray
+    n_starts: int
 
 
 class ContrastiveICA(BaseContrastive):
@@ -102,8 +110,9 @@ class ContrastiveICA(BaseContrastive):
         cumulants are of all rows always. What cannot fit is refused before it is computed.
     device : str or None, default=None
         Where sums over rows are taken: such as "cuda", for which torch or cupy is needed. ``None``: where
-        the rows are, which for a tensor on a GPU is there. Sparse rows and dask's stay where they are.
-        What is learnt comes back as numpy arrays; `transform` gives tensors for tensors.
+        the rows are, which for a tensor on a GPU, dense or sparse, is there. Large eigenproblems,
+        permutations and rotations follow. Dask's rows stay where they are. What is learnt comes back as
+        numpy arrays; `transform` gives tensors for tensors.
     dtype : {"float64", "float32"}, default="float64"
         In which rows are multiplied. "float32" is faster, on most GPUs by far, and gives patterns to
         about four digits. The foreground's mean is subtracted before rows are rounded, and sums over more
@@ -124,7 +133,11 @@ class ContrastiveICA(BaseContrastive):
         positive, by decreasing ratio; of "joint" those that are not significant come last.
     filters_ : ndarray of shape (n_components, n_features)
         ``Σ_x⁺b / (bᵀΣ_x⁺b)``: the direction whose product with x recovers the source; exact when the
-        columns of [A B] are independent, the best linear estimate otherwise.
+        columns of [A B] are independent, the best linear estimate otherwise. With "joint" and "paper" and
+        few rows Σ_x may be shrunk (``filter_shrinkage_``).
+    filter_shrinkage_ : float
+        Share of the covariances between variables, or principal axes, that filters do without, chosen
+        by held-out rows or groups: 0 where rows are many, and with "subspace".
     contrast_ratio_ : ndarray of shape (n_components,)
         k(b): variance along the pattern in the foreground over that in the background. NaN without one.
     source_ratio_ : ndarray of shape (n_components,)
@@ -150,6 +163,8 @@ class ContrastiveICA(BaseContrastive):
         much to each.
     groups_ : ndarray of str, shape (n_groups,), or None
         Names of the foreground's groups; ``None`` where rows are independent.
+    paired_groups_ : ndarray of str, or None
+        Groups of both datasets, by their names, whose halves change places where groups are permuted.
     group_share_ : ndarray of shape (n_components, n_groups) or None
         How much of each source every group carries: the mean square of the group's scores, less the
         variance in the background, over the sum of those of all groups.
@@ -329,6 +344,11 @@ class ContrastiveICA(BaseContrastive):
 
     def _separate(self, problem: Problem, rng: np.random.Generator) -> Separation:
         request = self._request
+        preferred: PreferredStart | None = vars(self).get("_preferred_start")
+        if preferred is not None:
+            start = preferred.filters.T
+            start = start if self.basis_ is None else self.basis_.T @ start
+            request = request._replace(start=start, n_starts=preferred.n_starts)
         if problem.backs:
             choice = solve(problem, request, self.solver, rng=rng)
         else:
@@ -366,6 +386,31 @@ class ContrastiveICA(BaseContrastive):
         """
         self._check_fitted()
         return Summary("\n".join(summary_lines(self)))
+
+    def explore(self, X: Any, *, background: Any, **options: Any) -> Any:
+        """Open a page in which to look at foreground against background, and to turn the knobs.
+
+        It opens with the parameters of this estimator, which need not be fitted and stays as it is. The
+        page is served to this machine only, at an address with a token in it, until ``stop()`` or the end
+        of Python; a notebook shows it in a frame. Needs ``pip install 'contrica[explorer]'``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Foreground.
+        background : array-like of shape (n_background_samples, n_features), list of such, or Background
+        **options
+            As of `contrica.explorer.open_page`: ``groups``, ``metadata``, ``image_shape``, ``port`` and
+            so on.
+
+        Returns
+        -------
+        Server
+            With ``address`` and ``stop()``.
+        """
+        # the explorer stands outside of the estimators, and is loaded when one is asked for
+        outside = import_module("contrica.explorer")
+        return outside.open_page(self, X, background=background, **options)
 
     def group_lines(self) -> list[str]:
         """What groups of rows say, in words: their p-value, and by how many each pattern is carried.

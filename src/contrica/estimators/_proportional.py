@@ -60,8 +60,9 @@ class ProportionalContrastiveICA(BaseContrastive):
     background_scale_estimates_ : ndarray of shape (n_background_,)
         Each background pattern's own estimate of γ; NaN where its weights differ in sign. Empty
         where γ was given.
-    components_, filters_, contrast_ratio_, source_ratio_, ranked_by_, foreground_weights_, scree_, \
-    projection_, scale_, background_spreads_, original_components_, groups_, group_share_, robust_ratio_
+    components_, filters_, filter_shrinkage_, contrast_ratio_, source_ratio_, ranked_by_, \
+    foreground_weights_, scree_, projection_, scale_, background_spreads_, original_components_, \
+    groups_, paired_groups_, group_share_, robust_ratio_
         The foreground patterns, as in `ContrastiveICA`.
     background_components_, background_weights_, shared_weights_ : ndarray
         The background patterns, as in `ContrastiveICA`; empty, and ``n_background_`` 0, where γ was

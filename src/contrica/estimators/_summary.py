@@ -49,6 +49,9 @@ def summary_lines(model: Any) -> Iterator[str]:
     if model.solver_ == "subspace" and sampled is not None and sampled < model.n_samples_:
         total = model.n_samples_
         yield f"rows: dimension and rotation from a sample of {sampled} of {total}"
+    shrinkage = getattr(model, "filter_shrinkage_", 0.0)  # which earlier versions did not have
+    if shrinkage > 0:
+        yield f"filters: without {shrinkage:.1%} of the covariances, as held-out rows have it"
     yield from model.gap_lines()
     if model.rank_choice_ is not None:
         yield f"rank selection: {model.rank_choice_.description}"
@@ -117,6 +120,12 @@ def evidence_lines(model: Any) -> Iterator[str]:
             f"({what} assigned {scree.n_assignments} times; p cannot be below "
             f"{1 / scree.n_assignments:.2g}; level {LEVEL})"
         )
+        paired = getattr(model, "paired_groups_", None)  # which earlier versions did not save
+        if paired is not None and len(paired):
+            yield (
+                f"{len(paired)} of {len(model.groups_)} groups of the foreground have names of groups of "
+                f"the background ({_some(paired)}), and are taken as pairs"
+            )
     elif choice is not None and model.n_foreground_:
         tested = np.abs(model.pattern_t_values_[: model.n_foreground_])
         if tested.size and not np.isnan(tested).any():
@@ -126,6 +135,10 @@ def evidence_lines(model: Any) -> Iterator[str]:
             )
     elif model.solver_ != "plain":
         yield "not tested; contrica.inference has significance and stability"
+
+
+def _some(names: Any) -> str:
+    return ", ".join(map(str, names[:3])) + (", ..." if len(names) > 3 else "")
 
 
 def _pattern(model: Any, number: int) -> str:

@@ -14,7 +14,7 @@ from contrica.moments.projection import basis_of_cumulants
 from contrica.moments.streaming import CheckedRows, DataSums, same_basis
 from contrica.moments.working import Workplace
 from contrica.rows.containers import as_rows, column_names
-from contrica.rows.device import on_device
+from contrica.rows.moving import on_device
 from contrica.rows.protocol import Rows, width_of
 from contrica.validation import check_n_rows, check_width
 

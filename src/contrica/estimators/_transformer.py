@@ -166,6 +166,7 @@ class ContrastTransformer(
         datasets = [foreground, *others]
         check_same_variables(datasets)
         self._check_width(foreground.n_features, contrasted=bool(others))
+        self._place(datasets)
         read_datasets(datasets, fill=self._fills_gaps, remedy=self._gap_remedy)
         if labels is not None:
             for part, (name, own) in zip(datasets, labels.of_each(len(others)), strict=True):
@@ -179,6 +180,9 @@ class ContrastTransformer(
             self._warn_alone()
         self._check_summaries({part.name: part.summary for part in datasets}, foreground.names)
         return datasets
+
+    def _place(self, datasets: Sequence[Dataset]) -> None:
+        """Where datasets are read, and what does not go together there is refused."""
 
     def _check_summaries(
         self, summaries: dict[str, ColumnSummary], names: np.ndarray | None

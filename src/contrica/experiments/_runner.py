@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrica._version import __version__
-from contrica.compare import forget_frames
+from contrica.compare._methods import forget_frames
 from contrica.datasets import data_folder
 from contrica.errors import (
     DelicateDataWarning,

@@ -16,7 +16,7 @@ from contrica.solvers.permutation_null import LEVEL
 from contrica.solvers.ranks import joint_identifiable
 from contrica.validation import generator
 
-__all__ = ["diagnose", "diagnose_scores"]
+__all__ = ["diagnose", "diagnose_scores", "explained_share"]
 
 # Cosine to a background pattern from which a pattern is a copy; ratio up to which it is not new.
 COPY, NOTHING_NEW = 0.95, 1.1
@@ -321,16 +321,54 @@ def _association(
     scores: np.ndarray, design: np.ndarray, groups: Groups | None, rng: np.random.Generator
 ) -> tuple[float, float] | None:
     """Explained share of variance and its p, if worth telling: over means of groups, or over rows."""
+    values, design = _by_group(scores, design, groups)
+    effect = _explained(values, design)
     if groups is None:
-        effect = _explained(scores, design)
         return (effect, float("nan")) if effect > 0.1 else None
-    counts = np.bincount(groups.codes)[:, None]
-    means = np.bincount(groups.codes, scores)[:, None] / counts
-    sums = np.array([np.bincount(groups.codes, column) for column in design.T]).T / counts
-    effect = _explained(means[:, 0], sums)
-    drawn = [_explained(rng.permutation(means[:, 0]), sums) for _ in range(N_PERMUTATIONS)]
+    drawn = [_explained(rng.permutation(values), design) for _ in range(N_PERMUTATIONS)]
     p = (1 + np.sum(np.array(drawn) >= effect * (1 - 1e-9))) / (1 + N_PERMUTATIONS)
     return (effect, float(p)) if p <= LEVEL else None
+
+
+def _by_group(
+    scores: np.ndarray, design: np.ndarray, groups: Groups | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means of groups, where rows come in groups."""
+    if groups is None:
+        return scores, design
+    counts = np.bincount(groups.codes)[:, None]
+    means = np.bincount(groups.codes, scores)[:, None] / counts
+    return means[:, 0], np.array([np.bincount(groups.codes, each) for each in design.T]).T / counts
+
+
+def explained_share(
+    scores: np.ndarray, column: np.ndarray, groups: Groups | None
+) -> tuple[float, int]:
+    """How much of a score's variance a column explains: between groups, where rows come in groups.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+    column : ndarray of shape (n,)
+        Numbers or kinds; rows without a value are left out.
+    groups : Groups, optional
+
+    Returns
+    -------
+    share : float
+        R², NaN where there are too few values, or as many kinds as values.
+    n_units : int
+        Rows, or groups, that it is of.
+    """
+    known = np.flatnonzero([_has_value(each) for each in column])
+    own = None if groups is None else _with_rows(groups.take(known))
+    n_units = known.size if own is None else len(own.names)
+    if n_units < 3:
+        return float("nan"), n_units
+    design = _design(np.array(column[known].tolist()))
+    if design.shape[1] > n_units / 2:
+        return float("nan"), n_units
+    return _explained(*_by_group(scores[known], design, own)), n_units
 
 
 def _explained(values: np.ndarray, design: np.ndarray) -> float:

@@ -18,6 +18,7 @@ from contrica.moments.fourth import MAX_PACKED_FEATURES, cumulants, fits_packed
 from contrica.moments.grouped import GroupMoments
 from contrica.moments.packed import BlockMoments, PointMoments, expanded_rows
 from contrica.moments.scatter import Scatter
+from contrica.moments.spectra import symmetric_spectrum, symmetric_values, varies_everywhere
 from contrica.moments.symmetric import fix_signs
 from contrica.rows.containers import as_rows
 from contrica.rows.memory import memory_budget
@@ -506,12 +507,7 @@ def _leading_axes(
     p, trace = whole.mean.size, float(np.sum(whole.energy))
     rows = whole.n_rows
     if _by_scatter([X for X, _ in datasets], budget):
-        values, axes = eigh(
-            _scatter(datasets),
-            subset_by_index=[max(p - count, 0), p - 1],
-            overwrite_a=True,
-            check_finite=False,
-        )
+        values, axes = symmetric_spectrum(_scatter(datasets), min(count, p))
         return np.maximum(values[::-1], 0.0), axes[:, ::-1], trace
     sparse = any(isinstance(X, Rows) and X.sparse for X, _ in datasets)
     few = rows < p and not sparse and 4 * 8 * rows * p <= budget
@@ -573,25 +569,32 @@ def _lanczos_axes(datasets: Sequence[_Centred], count: int) -> tuple[np.ndarray,
 def _span(datasets: Sequence[_Centred], whole: ColumnSummary, budget: int) -> np.ndarray | None:
     """Axes of the space in which the rows vary, where that is smaller than the space of all variables."""
     p, rows = whole.mean.size, whole.n_rows
-    if rows > p and not _by_scatter([X for X, _ in datasets], budget):
-        return None
-    if _vary_everywhere(datasets, whole):
-        return None
-    values, axes, _ = _leading_axes(datasets, whole, min(p, rows), budget)
-    rank = int(np.sum(values > p * np.finfo(float).eps * values[0]))
-    return None if rank == p else fix_signs(axes[:, : max(rank, 1)])
+    if rows > p:
+        by_scatter = _by_scatter([X for X, _ in datasets], budget)
+        if not by_scatter or _vary_everywhere(datasets, whole):
+            return None
+        scatter = _scatter(datasets)
+        # which says whether axes are needed
+        rank = p if varies_everywhere(scatter) else _rank(symmetric_values(scatter)[::-1])
+        axes = None if rank == p else symmetric_spectrum(scatter, rank)[1][:, ::-1]
+    else:
+        values, found, _ = _leading_axes(datasets, whole, rows, budget)
+        axes = found[:, :rank] if (rank := _rank(values, p)) < p else None
+    return None if axes is None else fix_signs(axes)
+
+
+def _rank(values: np.ndarray, n_features: int | None = None) -> int:
+    """How many of some decreasing eigenvalues are more than rounding; at least one."""
+    p = n_features or values.size
+    return max(int(np.sum(values > p * np.finfo(float).eps * values[0])), 1)
 
 
 def _vary_everywhere(datasets: Sequence[_Centred], whole: ColumnSummary) -> bool:
-    """Whether some of very many rows vary in all directions already, as then all rows do."""
+    """Whether some of very many rows vary in all directions, to more than rounding of the whole trace."""
     p, every = whole.mean.size, max(whole.n_rows // (SPANNING * whole.mean.size), 1)
-    parts = [(X[::every], mean) for X, mean in datasets if isinstance(X, np.ndarray)]
-    if every < 2 or len(parts) < len(datasets):
+    some = [X[::every] - mean for X, mean in datasets if isinstance(X, np.ndarray)]
+    if every < 2 or len(some) < len(datasets):
         return False
-    scatter = np.zeros((p, p))
-    for X, mean in parts:
-        some = X - mean
-        scatter += some.T @ some
-    # the trace is at least the largest eigenvalue, by which a direction's variance is judged
+    scatter = np.sum([part.T @ part for part in some], axis=0)
     scatter.flat[:: p + 1] -= 4 * p * np.finfo(float).eps * float(np.sum(whole.energy))
     return bool(dpotrf(scatter, overwrite_a=1)[1] == 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -26,9 +26,10 @@ from contrica.moments.projection import (
     survey,
 )
 from contrica.rows.dataset import Dataset
-from contrica.rows.device import Rounding, on_device
+from contrica.rows.device import Rounding
 from contrica.rows.groups import Groups
 from contrica.rows.memory import check_memory, memory_budget
+from contrica.rows.moving import check_one_device, on_device, settle_on
 from contrica.rows.products import projected
 from contrica.validation import as_basis
 
@@ -211,7 +212,21 @@ class Workplace:
         datasets : sequence of Dataset
         """
         for part in datasets:
-            part.rows = on_device(part.rows, self.device)
+            moved = on_device(part.rows, self.device) if part.moved is None else part.moved
+            part.rows = moved
+        settle_on([part.rows for part in datasets], self.device)
+
+    def read_there(self, datasets: Sequence[Dataset]) -> None:
+        """Have what is in memory moved before it is read for the first time.
+
+        Parameters
+        ----------
+        datasets : sequence of Dataset
+        """
+        rows = [part.rows for part in datasets]
+        check_one_device(rows, [part.name for part in datasets], self.device)
+        for part in datasets:
+            part.to_device = partial(on_device, device=self.device)
 
     def axes(self, datasets: Sequence[Dataset]) -> np.ndarray | None:
         """The axes to work in: those given, or common principal ones, for which rows are read once.

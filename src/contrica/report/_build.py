@@ -22,7 +22,7 @@ from contrica.report._page import page
 from contrica.rows.groups import as_groups
 from contrica.validation import check_count
 
-__all__ = ["HOW_STABILITY", "build", "compare_with", "write"]
+__all__ = ["HOW_STABILITY", "background_scores", "build", "checked_data", "compare_with", "write"]
 
 # What a page says of a stability that nobody asked for.
 HOW_STABILITY = "not computed; report(…, stability=100) adds it"
@@ -100,7 +100,7 @@ def build(
     behind = [
         Samples.of(
             "background" if not several else f"background {i + 1}",
-            *(_background_scores(model, X, backs, i), _each(background_metadata, i, several)),
+            *(background_scores(model, X, backs, i), _each(background_metadata, i, several)),
             _names(part, _each(background_names, i, several)),
         )
         for i, part in enumerate(backs)
@@ -125,7 +125,7 @@ def build(
             fore,
             tuple(behind),
             groups=own_groups,
-            check=_checked(X, backs, labels),
+            check=checked_data(X, backs, labels),
             stability=repeated,
             comparison=compared,
             image_shape=shape,
@@ -197,8 +197,23 @@ def _scores(model: Any, rows: Any) -> np.ndarray:
         return np.asarray(model.transform(rows), dtype=float)
 
 
-def _background_scores(model: Any, X: Any, backs: Sequence[Any], number: int) -> np.ndarray:
-    """Scores of a background; with ``scale="each"`` on the scale on which it was fitted."""
+def background_scores(model: Any, X: Any, backs: Sequence[Any], number: int) -> np.ndarray:
+    """Scores of a background; with ``scale="each"`` on the scale on which it was fitted.
+
+    Parameters
+    ----------
+    model : ContrastiveICA or ProportionalContrastiveICA
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+        Foreground.
+    backs : sequence of array-like of shape (n_background_samples, n_features)
+    number : int
+        Of the background, from 0.
+
+    Returns
+    -------
+    ndarray of shape (n_background_samples, n_components)
+    """
     plain = _scores(model, backs[number])
     if model.background_spreads_ is None or model.projection_ != "filter":
         return plain
@@ -230,8 +245,21 @@ def _names(rows: Any, names: Any) -> Any:
     return None if callable(index) else index
 
 
-def _checked(X: Any, backs: Sequence[Any], labels: Mapping[str, Any]) -> Report | str:
-    """What the data check says; of several backgrounds, against each."""
+def checked_data(X: Any, backs: Sequence[Any], labels: Mapping[str, Any]) -> Report:
+    """What the data check says; of several backgrounds, against each.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Foreground.
+    backs : sequence of array-like of shape (n_background_samples, n_features)
+    labels : mapping
+        ``groups`` and ``background_groups`` as of ``fit``.
+
+    Returns
+    -------
+    Report
+    """
     if len(backs) == 1:
         return check_data(X, background=backs[0], **labels)
     found = [check_data(X, background=part) for part in backs]

@@ -200,7 +200,7 @@ def _listed(findings: Sequence[Finding], about: str) -> Iterator[Html]:
 
 
 def _still_open(findings: Iterable[Finding], model: Any) -> Iterator[Finding]:
-    """What the fit has dealt with is no finding any more, or one without advice."""
+    """What the fit has taken care of is no finding any more, or one without advice."""
     for each in findings:
         if each.code == "unequal-units" and model.scale != "none":
             continue

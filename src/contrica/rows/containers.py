@@ -15,8 +15,9 @@ import scipy.sparse as sp
 
 from contrica.errors import DataError, DataTypeError, unmarked
 from contrica.rows.arrays import SlicedRows, numpy_doubles
+from contrica.rows.compressed import compressed_rows
 from contrica.rows.dask_chunks import dask_rows
-from contrica.rows.device import is_tensor, package_of, tensor_rows
+from contrica.rows.device import is_compressed, is_tensor, package_of, tensor_rows
 from contrica.rows.protocol import BLOCK_BYTES, Rows
 from contrica.rows.sparse import SparseRows, backed_rows
 from contrica.rows.streams import columns_of, is_stream, stream_rows
@@ -65,7 +66,7 @@ def as_rows(data: Any, name: str = "X") -> np.ndarray | Rows:
     if maker == "dask":
         return dask_rows(data, name, as_rows)
     if is_tensor(data):
-        return tensor_rows(data, name)
+        return compressed_rows(data, name) if is_compressed(data) else tensor_rows(data, name)
     if maker in ("h5py", "zarr") and len(getattr(data, "shape", ())) == 2:
         return SlicedRows(data, numpy_doubles)
     if maker == "anndata" and hasattr(data, "format") and len(getattr(data, "shape", ())) == 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,9 @@ class Dataset:
     observed : Observed or None
         What is known of the gaps, where there are some and they were filled (`read_datasets`); and
         ``unfilled``, the rows that have them.
+    to_device : callable or None
+        Takes arrays and compressed rows to a device before they are read for the first time; ``moved``
+        are then the rows there.
 
     Examples
     --------
@@ -69,6 +72,8 @@ class Dataset:
     groups: Groups | None = None
     observed: Observed | None = None
     unfilled: np.ndarray | Rows | None = None
+    to_device: Callable[[np.ndarray | Rows], np.ndarray | Rows] | None = None
+    moved: np.ndarray | Rows | None = None
 
     def __init__(self, data: Any, name: str) -> None:
         self.name = name
@@ -128,7 +133,9 @@ class Dataset:
         """
         if not isinstance(self.rows, Rows):
             self.rows = self._array(self.rows)
-        total = summed_columns(self.rows)
+        if self.to_device is not None and (isinstance(self.rows, np.ndarray) or self.rows.sparse):
+            self.moved = self.to_device(self.rows)
+        total = summed_columns(self.rows if self.moved is None else self.moved)
         check_n_rows(total.n_rows, 2, self.name)
         self.summary = total.summary()
         if self.names is None:
@@ -162,7 +169,10 @@ class Dataset:
         ----------
         scale : ndarray of shape (p,)
         """
-        self.rows = divided_rows(self.rows, scale)
+        if self.moved is None:
+            self.rows = divided_rows(self.rows, scale)
+        else:
+            self.rows = self.moved = divided_rows(self.moved, scale)
         self.summary = divided_summary(self.summary, scale)
         if self.observed is not None and self.unfilled is not None:
             self.unfilled = divided_rows(self.unfilled, scale)

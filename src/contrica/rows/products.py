@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from contrica.rows.arrays import SlicedRows, numpy_doubles
-from contrica.rows.device import like, to_numpy
+from contrica.rows.compressed import CompressedRows
+from contrica.rows.device import is_compressed, like, namespace, picked, to_numpy
+from contrica.rows.moving import MovedCompressedRows
 from contrica.rows.protocol import Rows, accumulate, block_rows, iterate_blocks
 from contrica.rows.sparse import SparseRows, transposed
 from contrica.rows.threads import Team, team
@@ -101,10 +102,9 @@ class Chosen:
         stop = self._next + block.shape[0]
         first, last = np.searchsorted(self._index, [self._next, stop])
         if last > first:
-            wanted = self._index[first:last] - self._next
-            own = to_numpy(block)
             # a copy also of all rows: the block may be part of something larger
-            self._kept.append((self._next, own[wanted]))
+            wanted = self._index[first:last] - self._next
+            self._kept.append((self._next, to_numpy(picked(block, wanted))))
         self._next = stop
         return self
 
@@ -159,6 +159,10 @@ def gram_times(
     if isinstance(X, SparseRows):
         return _gram_times_sparse(X, matrix, origin, threads)
     total = _GramTimes(matrix, origin)
+    if isinstance(X, CompressedRows | MovedCompressedRows):
+        for piece, turned in X.pieces_both_ways():
+            total.update(piece, turned)
+        return total.total
     for piece in X.pieces() if isinstance(X, Rows) else iterate_blocks(X, block_rows(X.shape[1])):
         total.update(piece)
     return total.total
@@ -188,10 +192,12 @@ class _GramTimes:
     def __init__(self, matrix: np.ndarray, origin: np.ndarray, start: int = 0) -> None:
         self._matrix, self._origin, self.total = matrix, origin, np.zeros(matrix.shape)
 
-    def update(self, piece: Any) -> _GramTimes:
-        if sp.issparse(piece):
-            along = piece @ self._matrix - self._origin @ self._matrix
-            self.total += transposed(piece) @ along - np.outer(self._origin, along.sum(axis=0))
+    def update(self, piece: Any, turned: Any = None) -> _GramTimes:
+        if is_compressed(piece):
+            turned = transposed(piece) if turned is None else turned
+            along = piece @ like(piece, self._matrix) - like(piece, self._origin @ self._matrix)
+            total = to_numpy(namespace(piece).sum(along, axis=0))
+            self.total += to_numpy(turned @ along) - np.outer(self._origin, total)
         else:
             centred = piece - like(piece, self._origin)
             self.total += to_numpy(centred.T @ (centred @ like(piece, self._matrix)))

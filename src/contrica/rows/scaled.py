@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from contrica.rows.compressed import CompressedRows
 from contrica.rows.device import like
+from contrica.rows.moving import MovedCompressedRows
 from contrica.rows.protocol import Rows, iterate_blocks
 from contrica.rows.sparse import SparseRows
 
@@ -39,6 +41,8 @@ def divided_rows(X: np.ndarray | Rows, scale: np.ndarray) -> np.ndarray | Rows:
     """
     if isinstance(X, SparseRows):  # in memory, and multiplied often
         return SparseRows(_divided_piece(X.matrix, 1 / scale))
+    if isinstance(X, CompressedRows | MovedCompressedRows):
+        return X.divided(scale)
     if isinstance(X, np.ndarray) and X.size <= MAX_COPIED:
         return X / scale
     return ScaledRows(X, scale)

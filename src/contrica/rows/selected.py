@@ -9,7 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from contrica.rows.arrays import SlicedRows, numpy_doubles
+from contrica.rows.compressed import CompressedRows
 from contrica.rows.containers import as_rows
+from contrica.rows.device import is_tensor, picked
 from contrica.rows.protocol import Rows, block_rows
 from contrica.rows.sparse import SparseRows
 
@@ -59,10 +61,10 @@ class SelectedRows(Rows):
             if start >= end:  # nothing more is chosen
                 return
             stop = start + block.shape[0]
-            own = block if self._rows is None else block[self._rows[start:stop]]
+            own = picked(block, None if self._rows is None else self._rows[start:stop])
             start = stop
             if own.shape[0]:
-                yield own if self._columns is None else own[:, self._columns]
+                yield picked(own, None, self._columns)
 
 
 def selected(data: Any, rows: np.ndarray) -> Any:
@@ -125,6 +127,10 @@ def select(data: Any, kept: np.ndarray, columns: np.ndarray, *, lazily: bool = F
         if not lazily:
             return as_rows(data[np.flatnonzero(kept)][:, columns])
     rows = as_rows(data)
+    if isinstance(rows, CompressedRows) and not lazily:
+        return rows.selected(kept, columns)
+    if is_tensor(data) and not lazily:
+        return as_rows(picked(data, kept, columns))
     if not isinstance(rows, Rows):
         return np.asarray(rows)[np.ix_(kept, columns)]
     return SelectedRows(rows, kept, columns)

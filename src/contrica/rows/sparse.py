@@ -92,7 +92,7 @@ class SparseRows(Rows):
         """The rows as one matrix of scipy."""
         return self._data
 
-    def _cut(self, start: int, stop: int) -> Any:
+    def cut(self, start: int, stop: int) -> Any:
         """Some rows; their entries are views, which those of scipy's own slices are not."""
         X = self._data
         ends = X.indptr[start : stop + 1]
@@ -106,7 +106,7 @@ class SparseRows(Rows):
     def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
         """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
         for start in range(0, len(self), n_rows):
-            yield _written_out(self._cut(start, min(start + n_rows, len(self))))
+            yield _written_out(self.cut(start, min(start + n_rows, len(self))))
 
     def pieces(self) -> Iterator[Any]:
         """Consecutive sparse blocks."""
@@ -122,7 +122,7 @@ class SparseRows(Rows):
         # of one size, and as many for each of two or four threads
         count = 4 * -(-count // 4) if count > 1 else 1
         ends = np.linspace(0, len(self), count + 1).astype(int)
-        return [self._cut(start, stop) for start, stop in pairwise(ends)]
+        return [self.cut(start, stop) for start, stop in pairwise(ends)]
 
 
 class BackedSparseRows(SlicedRows):
@@ -130,16 +130,20 @@ class BackedSparseRows(SlicedRows):
 
     sparse = True
 
-    def _cut(self, start: int, stop: int) -> Any:
+    def cut(self, start: int, stop: int) -> Any:
+        """Some rows, read here."""
         cut = self._data[start:stop]
         check_indices(cut)
         return cut
+
+    def _cut(self, start: int, stop: int) -> Any:
+        return self.cut(start, stop)
 
     def pieces(self) -> Iterator[Any]:
         """Consecutive sparse blocks."""
         n_rows = block_rows(self.shape[1])
         for start in range(0, len(self), n_rows):
-            yield self._cut(start, start + n_rows)
+            yield self.cut(start, start + n_rows)
 
 
 def backed_rows(data: Any, name: str) -> Rows:

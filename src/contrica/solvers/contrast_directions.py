@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy.linalg import eigh
+
+from contrica.moments.spectra import contrast_spectrum
+from contrica.rows.device import like
 
 __all__ = ["contrast_axes", "floor_of", "rounding_of"]
 
 
-def rounding_of(covariance: np.ndarray) -> float:
+def rounding_of(covariance: Any) -> float:
     """What eigenvalues of a covariance are wrong by.
 
     Parameters
     ----------
-    covariance : ndarray of shape (p, p)
+    covariance : ndarray or tensor of shape (p, p)
 
     Returns
     -------
@@ -41,8 +45,8 @@ def floor_of(fore: np.ndarray, back: np.ndarray, n_background_samples: int) -> f
 
 
 def contrast_axes(
-    fore: np.ndarray,
-    back: np.ndarray,
+    fore: Any,
+    back: Any,
     n_background_samples: int | None = None,
     *,
     floor: float | None = None,
@@ -54,7 +58,7 @@ def contrast_axes(
 
     Parameters
     ----------
-    fore, back : ndarray of shape (p, p)
+    fore, back : ndarray or tensor of shape (p, p)
         Covariances.
     n_background_samples : int, optional
         m.
@@ -76,5 +80,5 @@ def contrast_axes(
     """
     if floor is None:
         floor = floor_of(fore, back, n_background_samples or 1)
-    ratios, axes = eigh(fore, back + floor * np.eye(len(back)))
+    ratios, axes = contrast_spectrum(fore, back + floor * like(back, np.eye(len(back))))
     return ratios[::-1], axes[:, ::-1]

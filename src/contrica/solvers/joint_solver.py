@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contrica.errors import DataError
+from contrica.errors import DataError, collected, warn
 from contrica.moments.estimates import pooled
 from contrica.moments.symmetric import n_packed
 from contrica.solvers.algorithm2 import Contrast
@@ -156,9 +156,14 @@ def fit_jointly(
     logger.info("joint fit, r = %d and l = %d", *ranks.sought)
     if ranks.found.n_foreground == 0:
         warn_nothing_found()
-    found = _contrast(task, request, ranks, rng)
-    t_values, significant = _tested(task, found, sum(ranks.sought))
+    task, found, weights, symmetry = _by_orders_that_tell(task, request, ranks, rng)
     near_ties = () if ranks.choice is None else ranks.choice.near_ties
+    if is_near(symmetry, 1.0):
+        near_ties += (
+            f"whether a pattern has a third cumulant is decided by {symmetry:.2f}: above 1 fourth ones "
+            "alone are fitted",
+        )
+    t_values, significant = _tested(task, found, weights, sum(ranks.sought))
     asked = min_gain(task.whitened.terms)
     if is_near(found.gain, asked):
         near_ties += (
@@ -179,21 +184,49 @@ def fit_jointly(
     )
 
 
-def _contrast(
+def _by_orders_that_tell(
     task: JointTask, request: Request, ranks: JointRanks, rng: np.random.Generator
-) -> Contrast:
+) -> tuple[JointTask, Contrast, np.ndarray | None, float]:
+    """A fit by third and fourth cumulants, or by fourth ones alone where some pattern is symmetric."""
+    guess = _guess(task, ranks, rng)
+    with collected() as caught:
+        found = _contrast(task, request, ranks, guess, rng)
+        weights = _weight_t_values(task, found)
+    symmetry = _symmetry(task, weights)
+    if symmetry <= 1:
+        for warning in caught:
+            warn(warning)
+        return task, found, weights, symmetry
+    logger.info("some pattern is symmetric: fourth cumulants alone")
+    task = replace(task, whitened=task.whitened.by_fourth_alone())
+    found = _contrast(task, request, ranks, guess, rng)
+    return task, found, _weight_t_values(task, found), symmetry
+
+
+def _guess(task: JointTask, ranks: JointRanks, rng: np.random.Generator) -> np.ndarray:
+    """Foreground patterns by the rotation in a contrast subspace."""
     fore, backs = task.problem.fore, task.problem.backs
     dimension = min(ranks.sought.n_foreground, task.n_dimensions)
     guess = subspace_ica(fore, pooled(backs), task.problem.rows[0], dimension, rng=rng, quiet=True)
+    return guess.foreground.vectors
+
+
+def _contrast(
+    task: JointTask,
+    request: Request,
+    ranks: JointRanks,
+    guess: np.ndarray,
+    rng: np.random.Generator,
+) -> Contrast:
     known = None
     if ranks.choice is not None and ranks.choice.n_background == ranks.sought.n_background:
         known = ranks.choice.vectors
     return joint_contrast(
-        fore,
-        backs,
+        task.problem.fore,
+        task.problem.backs,
         *ranks.sought,
         rng=rng,
-        guess=guess.foreground.vectors,
+        guess=guess,
         gain_t_value=partial(gain_t_value, task.groups, task.whitened.terms),
         known=known,
         problem=task.whitened,
@@ -202,27 +235,46 @@ def _contrast(
 
 
 def _tested(
-    task: JointTask, found: Contrast, n_patterns: int
+    task: JointTask, found: Contrast, weights: np.ndarray | None, n_patterns: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Every foreground pattern's weight over its standard error, and whether that is significant."""
-    t_values = _t_values(task, found)
-    if np.isnan(t_values).any():  # nothing is known to be insignificant
-        return t_values, None
+    if weights is None:  # nothing is known to be insignificant
+        return np.full(found.foreground.weights.size, np.nan), None
+    terms = task.whitened.terms
+    own = weights[terms.datasets == 0, found.background.weights.size :]
+    # a third cumulant's sign is that of its pattern, which is arbitrary; the fourth's is not
+    t_values = np.copysign(np.abs(own).max(axis=0), own[0])
+    return t_values, np.abs(t_values) >= _critical(task, n_patterns)
+
+
+def _critical(task: JointTask, n_patterns: int) -> float:
     n_groups = min(part.n_groups for part in task.groups)
-    n_tests = len(task.whitened.terms) * n_patterns
-    critical = critical_t_value(n_tests, n_groups, LEVEL)
-    return t_values, np.abs(t_values) >= critical
+    return critical_t_value(len(task.whitened.terms) * n_patterns, n_groups, LEVEL)
 
 
-def _t_values(task: JointTask, found: Contrast) -> np.ndarray:
+def _weight_t_values(task: JointTask, found: Contrast) -> np.ndarray | None:
+    """Of every weight of every term, the background's patterns first; ``None`` if they are too many."""
     vectors = np.column_stack([found.background.vectors, found.foreground.vectors])
     if vectors.size > MAX_TESTED_ENTRIES:
-        return np.full(found.foreground.weights.size, np.nan)
+        return None
     terms = task.whitened.terms
     inside = task.whitened.whiten.T @ vectors
     inside /= np.linalg.norm(inside, axis=0)
     weights = fit_weights(terms, inside, np.ones((terms.n_datasets, inside.shape[1]), dtype=bool))
-    tested = weight_t_values(task.groups, terms, inside, weights).t_values
-    own = tested[terms.datasets == 0, found.background.weights.size :]
-    # a third cumulant's sign is that of its pattern, which is arbitrary; the fourth's is not
-    return np.copysign(np.abs(own).max(axis=0), own[0])
+    return weight_t_values(task.groups, terms, inside, weights).t_values
+
+
+def _symmetry(task: JointTask, weights: np.ndarray | None) -> float:
+    """Above 1 where some pattern has a significant fourth cumulant, and no third one even by itself.
+
+    Third cumulants weigh most in a fit to skewed sources, and hold nothing of such a pattern: it would
+    be spent on their noise.
+    """
+    orders = task.whitened.terms.orders
+    if weights is None or 3 not in orders:
+        return 0.0
+    n_groups = min(part.n_groups for part in task.groups)
+    by_itself = critical_t_value(int(np.sum(orders == 3)), n_groups, LEVEL)
+    third, fourth = (np.abs(weights[orders == order]).max(axis=0) for order in (3, 4))
+    shown = fourth / _critical(task, weights.shape[1])
+    return float(np.max(np.minimum(shown, by_itself / np.maximum(third, 1e-9))))

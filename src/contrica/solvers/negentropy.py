@@ -17,11 +17,13 @@ maximum, and the best of a few does.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
+from contrica.rows.device import like, namespace, to_numpy
+from contrica.rows.moving import rows_pay_on_card, there
 from contrica.rows.threads import ALONE, Team, team
 from contrica.validation import check_count, check_scale
 
@@ -157,13 +159,18 @@ def farthest_from_gaussian(
     some = _drawn(whitened, SEARCH_ROWS)
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
     starts += [] if start is None else [start]
-    with team(THREADS if d >= THREADED_DIMENSIONS else 1) as threads:
+    by_card = rows_pay_on_card(some.size)
+    with team(THREADS if d >= THREADED_DIMENSIONS and not by_card else 1) as threads:
+        rough = _CardRows(some) if by_card else None
         tried = threads.map(
-            lambda each: _ascend(_Rows(some), each, skewness_weight, max_iter, max(tol, ROUGHLY)),
+            lambda each: _ascend(
+                rough or _Rows(some), each, skewness_weight, max_iter, max(tol, ROUGHLY)
+            ),
             starts,
         )
         best = max(tried, key=lambda found: found.negentropy)
-        last = _ascend(_Rows(whitened, threads), best.matrix, skewness_weight, max_iter, tol)
+        rows = _CardRows(whitened) if by_card else _Rows(whitened, threads)
+        last = _ascend(rows, best.matrix, skewness_weight, max_iter, tol)
     return last._replace(n_iter=best.n_iter + last.n_iter)
 
 
@@ -221,6 +228,40 @@ class _Rows:
         return _distance(tails, skewness, skewness_weight), np.sum(slopes, axis=0).T * (2 / self.n)
 
 
+class _CardRows:
+    """As `_Rows`, of rows on the card that a fit works on, which has room for all of them at once.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+    """
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.n, self._rows = len(rows), there(rows)
+
+    def _kernels(self, turn: np.ndarray) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+        """Sources, ``exp(−s²/2)`` of them, and t and l."""
+        xp = namespace(self._rows)
+        sources = self._rows @ like(self._rows, turn)
+        kernels = xp.exp(sources * sources * -0.5)
+        both = xp.stack([xp.mean(kernels, axis=0), xp.mean(sources * kernels, axis=0)])
+        tails, skewness = to_numpy(both)
+        return sources, kernels, tails - GAUSSIAN, skewness
+
+    def value(self, turn: np.ndarray, skewness_weight: float) -> float:
+        """J of the sources that the columns of a matrix filter out."""
+        return _distance(*self._kernels(turn)[2:], skewness_weight)
+
+    def slope(self, turn: np.ndarray, skewness_weight: float) -> tuple[float, np.ndarray]:
+        """J, and its derivative by every entry of the matrix."""
+        sources, kernels, tails, skewness = self._kernels(turn)
+        a = like(sources, TAIL_CONSTANT * tails)
+        b = like(sources, skewness_weight * SKEWNESS_CONSTANT * skewness)
+        weights = ((sources * b + a) * sources - b) * kernels
+        slope = to_numpy(self._rows.T @ weights) * (-2 / self.n)
+        return _distance(tails, skewness, skewness_weight), slope
+
+
 class _Share:
     """Blocks that one thread works on, and room for it."""
 
@@ -261,7 +302,7 @@ class _Share:
 
 
 def _ascend(
-    rows: _Rows, start: np.ndarray, skewness_weight: float, max_iter: int, tol: float
+    rows: _Rows | _CardRows, start: np.ndarray, skewness_weight: float, max_iter: int, tol: float
 ) -> Rotation:
     """Up to a maximum of J, with rotations written anew about where the search has come to.
 
@@ -281,7 +322,7 @@ def _ascend(
 
 
 def _about(
-    rows: _Rows, start: np.ndarray, skewness_weight: float, max_iter: int, tol: float
+    rows: _Rows | _CardRows, start: np.ndarray, skewness_weight: float, max_iter: int, tol: float
 ) -> Rotation:
     """Up from a start, with rotations written by Cayley's transform about it."""
     d = len(start)

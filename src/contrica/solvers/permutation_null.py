@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dsygvx
 
+from contrica.moments.spectra import is_positive_definite, orthonormal, top_ratio
+from contrica.rows.device import like
+from contrica.rows.threads import threads_for_matrix
 from contrica.solvers.contrast_directions import contrast_axes, rounding_of
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.rescaling import Rescaling
@@ -179,8 +182,12 @@ def _null_of(
     each: Callable[..., Iterable[Any]],
 ) -> CovarianceNull | WideNull:
     """Permutations of a design, and how their largest ratios are found."""
-    if isinstance(design, RowDesign) and rescaling is None and is_wide(design):
-        return WideNull(design, n_permutations, rng)
+    if isinstance(design, RowDesign) and rescaling is None:
+        design = design.on_card()
+        if design.is_on_card:  # one after another: what is there is not sent about
+            return CovarianceNull(design.splits(n_permutations, rng))
+        if is_wide(design):
+            return WideNull(design, n_permutations, rng)
     return CovarianceNull(design.splits(n_permutations, rng, rescaling), each)
 
 
@@ -201,6 +208,7 @@ class CovarianceNull:
     def __init__(self, splits: Splits, each: Callable[..., Iterable[Any]] = map) -> None:
         self._splits, self._each = splits, each
         self.observed = next(iter(splits))
+        self._left: Any = None
 
     def __len__(self) -> int:
         return len(self._splits)
@@ -217,7 +225,8 @@ class CovarianceNull:
         -------
         ndarray of shape (len(self),)
         """
-        floors, found = np.array(list(self._each(_floor_and_ratio, self._splits))).T
+        with threads_for_matrix(ratios.size):
+            floors, found = np.array(list(self._each(_floor_and_ratio, self._splits))).T
         self._products = found * floors
         return found
 
@@ -239,8 +248,10 @@ class CovarianceNull:
         -------
         ndarray of bool, shape (len(self),)
         """
-        # orthonormal axes of what the directions before leave
-        inside = np.linalg.qr(axes[:, skip:])[0]
+        if self._left is None:
+            # the first columns of it span the last of the axes, as many of them
+            self._left = like(self.observed.back, orthonormal(axes[:, ::-1]))
+        inside = self._left[:, : ratios.size - skip]  # of what the directions before leave
         observed = self.observed.inside(inside)
         # rounding must not decide between equals
         reached = largest_ratio(observed.fore, observed.back, observed.floor) * (1 - 1e-9)
@@ -254,15 +265,21 @@ def _floor_and_ratio(part: Split) -> tuple[float, float]:
     return floor, largest_ratio(part.fore, part.back, floor)
 
 
-def _exceeds(
-    inside: np.ndarray, projector: np.ndarray, reached: float, part: Split, bound: float
-) -> bool:
+def _exceeds(inside: Any, projector: Any, reached: float, part: Split, bound: float) -> bool:
     """Whether an assignment reaches a ratio along some axes; its own times ρ is at most ``bound``."""
     floor = part.floor_within(projector)
     if bound < 0.999 * reached * floor or _is_below(part, reached, floor):
         return False
-    along = part.inside(inside)
-    return largest_ratio(along.fore, along.back, along.floor) >= reached
+    return _reaches(part.inside(inside), reached)
+
+
+def _reaches(part: Split, bound: float) -> bool:
+    """Whether some direction reaches a ratio; of tensors by a factor, which takes less than the ratio."""
+    floor = max(part.floor, rounding_of(part.back))
+    if isinstance(part.fore, np.ndarray):
+        return largest_ratio(part.fore, part.back, floor) >= bound
+    eye = like(part.back, np.eye(part.back.shape[0]))
+    return not is_positive_definite(bound * (part.back + floor * eye) - part.fore)
 
 
 def _is_below(part: Split, bound: float, floor: float) -> bool:
@@ -274,16 +291,19 @@ def _is_below(part: Split, bound: float, floor: float) -> bool:
     if rounding > 1e-7 * bound * floor:
         return False
     gap = (1 - 1e-6) * bound * part.back - part.fore
-    gap.flat[:: len(gap) + 1] += (1 - 1e-6) * bound * floor
+    added = (1 - 1e-6) * bound * floor
+    if not isinstance(gap, np.ndarray):
+        return is_positive_definite(gap + added * like(gap, np.eye(len(gap))))
+    gap.flat[:: len(gap) + 1] += added
     return bool(dpotrf(gap, overwrite_a=1)[1] == 0)
 
 
-def largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
+def largest_ratio(fore: Any, back: Any, floor: float) -> float:
     """First of the ratios of `contrast_axes`, and no other: a thousand permutations ask for it.
 
     Parameters
     ----------
-    fore, back : ndarray of shape (p, p)
+    fore, back : ndarray or tensor of shape (p, p)
         Covariances.
     floor : float
         ρ.
@@ -293,9 +313,12 @@ def largest_ratio(fore: np.ndarray, back: np.ndarray, floor: float) -> float:
     float
     """
     p = len(fore)
-    damped = back.copy()
     # an outlying row among few others makes rounding larger than in the data
-    damped.flat[:: p + 1] += max(floor, rounding_of(back))
+    floor = max(floor, rounding_of(back))
+    if not isinstance(fore, np.ndarray):
+        return top_ratio(fore, back + floor * like(back, np.eye(p)))
+    damped = back.copy()
+    damped.flat[:: p + 1] += floor
     # LAPACK itself: around it scipy's checks take as long as the answer
     values, *_, info = dsygvx(fore.T, damped.T, jobz="N", range="I", il=p, iu=p, overwrite_b=1)
     if info:

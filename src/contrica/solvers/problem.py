@@ -43,6 +43,8 @@ class Problem:
     rescaling : Rescaling or None
         How variables are divided by standard deviations anew where rows are permuted; ``None`` where they
         were not divided.
+    known : dict of str to object
+        What was worked out of these rows and depends on no request, for the next request.
     """
 
     fore: Cumulants
@@ -51,6 +53,7 @@ class Problem:
     grouped: tuple[list[PointMoments] | None, ...]
     groups: tuple[Groups | None, ...] = ()
     rescaling: Rescaling | None = None
+    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_grouped(self) -> bool:
@@ -115,6 +118,10 @@ class Request(NamedTuple):
         r and ℓ; ``None`` where the data are to choose.
     deflation, max_iter, tol
         As of the estimators.
+    start : ndarray of shape (n_features, k) or None
+        Filters that a rotation starts from besides random ones, in the coordinates worked in.
+    n_starts : int or None
+        Random rotations to start from; ``None`` as many as usual.
     """
 
     n_components: int | None = 2
@@ -123,6 +130,8 @@ class Request(NamedTuple):
     deflation: str = "thin"
     max_iter: int | None = None
     tol: float = 1e-8
+    start: np.ndarray | None = None
+    n_starts: int | None = None
 
     @property
     def step_limit(self) -> dict[str, Any]:

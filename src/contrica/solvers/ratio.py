@@ -6,7 +6,7 @@ import numpy as np
 
 from contrica.errors import PatternWarning, warn
 from contrica.moments.estimates import Cumulants
-from contrica.moments.leading import largest_eigenvalue
+from contrica.moments.spectra import pseudo_solve, top_value
 
 __all__ = ["contrast_ratio", "filters_of", "source_ratio"]
 
@@ -90,7 +90,7 @@ def filters_of(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (p, k)
     """
-    solved = np.linalg.pinv(covariance, hermitian=True) @ vectors
+    solved = pseudo_solve(covariance, vectors)
     gains = np.einsum("ik,ik->k", vectors, solved)
     # A pattern along which the foreground does not vary has no filter but itself.
     return np.where(gains > 0, solved / np.where(gains > 0, gains, 1.0), vectors)
@@ -103,9 +103,9 @@ def _ratio(
         np.einsum("ik,ij,jk->k", vectors, form, vectors, optimize=True)
         for form in (fore, back.covariance)
     )
-    scale = largest_eigenvalue(back.covariance)
+    scale = top_value(back.covariance)
     if scale <= 0:  # a constant background: measure against the foreground instead
-        scale = max(largest_eigenvalue(fore), np.finfo(float).tiny)
+        scale = max(top_value(fore), np.finfo(float).tiny)
     floor = max(back.n_samples, n_features) * np.finfo(float).eps * scale
     floored = below < floor
     if floored.any() and not quiet:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.rows.protocol import block_rows
+from contrica.moments.spectra import is_worked_on_card
+from contrica.rows.device import like, namespace, picked, same_kind
+from contrica.rows.moving import room_on_card, there
+from contrica.rows.protocol import CACHED_ENTRIES, DEVICE_BLOCK_BYTES, block_rows
 from contrica.solvers.rescaling import Rescaling
-from contrica.solvers.split import Split, Splits
+from contrica.solvers.split import MAX_KEPT_ENTRIES, Split, Splits
 
 __all__ = ["RowDesign"]
 
@@ -21,8 +25,8 @@ PERMUTATION_BUDGET, MIN_PERMUTATIONS = 2 * 10**10, 40
 # Many rows are permuted in batches, for speed: as many batches, more where few of them would go to the
 # smaller dataset, unless their products would take too much memory, or a stratum would have too few.
 FEW_ROWS, BATCHES, MIN_PERMUTED, MAX_BATCH_ENTRIES, MIN_STRATUM = 2000, 1000, 50, 10**7, 10
-# Entries of a block of rows that stays in the cache; and what rounding makes of a variance.
-CACHED_ENTRIES, SAME_ROWS = 2**18, 1e-9
+# Variances that differ by less than this share are of the same rows.
+SAME_ROWS = 1e-9
 
 
 class RowDesign:
@@ -47,7 +51,9 @@ class RowDesign:
         strata: np.ndarray | None = None,
         covariances: Sequence[np.ndarray] | None = None,
     ) -> None:
-        self._parts = [(part, part.mean(axis=0)) for part in (X, *backgrounds)]
+        self._parts: list[tuple[Any, Any]] = [
+            (part, part.mean(axis=0)) for part in (X, *backgrounds)
+        ]
         self._starts = np.cumsum([0, *(len(part) for part, _ in self._parts)])
         self.n = len(X)
         self.shape = (int(self._starts[-1]), X.shape[1])
@@ -60,8 +66,24 @@ class RowDesign:
         """Rows of the smaller dataset."""
         return min(self.n, self.shape[0] - self.n)
 
-    def take(self, index: np.ndarray) -> np.ndarray:
-        """Rows of some numbers.
+    def on_card(self) -> RowDesign:
+        """The same with its rows on the card that a fit works on, where they pay there and fit."""
+        n, p = self.shape
+        if self.is_on_card or not is_worked_on_card(p) or 2 * 8 * n * p > room_on_card():
+            return self
+        moved = copy(self)
+        moved._covariances = None  # products with the rows take no time there
+        vars(moved).pop("_both", None)
+        moved._parts = [(there(part), there(mean)) for part, mean in self._parts]
+        return moved
+
+    @property
+    def is_on_card(self) -> bool:
+        """Whether rows, and what is made of them, are tensors."""
+        return not isinstance(self._parts[0][0], np.ndarray)
+
+    def take(self, index: np.ndarray) -> Any:
+        """Rows of some numbers; of tensors those of one part after the other.
 
         Parameters
         ----------
@@ -69,10 +91,16 @@ class RowDesign:
 
         Returns
         -------
-        ndarray of shape (index.size, p)
+        ndarray or tensor of shape (index.size, p)
         """
-        found = np.empty((index.size, self.shape[1]))
         of = np.searchsorted(self._starts, index, side="right") - 1
+        if self.is_on_card:
+            rows = [
+                picked(part, index[of == i] - self._starts[i]) - mean
+                for i, (part, mean) in enumerate(self._parts)
+            ]
+            return namespace(rows[0]).concat(rows)
+        found = np.empty((index.size, self.shape[1]))
         for i, (part, mean) in enumerate(self._parts):
             own = of == i
             found[own] = part[index[own] - self._starts[i]] - mean
@@ -81,8 +109,9 @@ class RowDesign:
     def sums(self, index: np.ndarray) -> _Sums:
         """``Σ w`` and ``Σ w wᵀ`` over some of the rows."""
         p = self.shape[1]
-        total, products = np.zeros(p), np.zeros((p, p))
-        step = block_rows(p)
+        kind, first = same_kind(self._parts[0][0]), self._parts[0][0]
+        total, products = (namespace(first).zeros(shape, **kind) for shape in ((p,), (p, p)))
+        step = DEVICE_BLOCK_BYTES // (8 * p) if self.is_on_card else block_rows(p)
         for start in range(0, index.size, step):
             some = self.take(index[start : start + step])
             total += some.sum(axis=0)
@@ -226,7 +255,9 @@ class RowDesign:
             else:
                 yield from batches.splits(n_permutations, whole, drawn)
 
-        return Splits(make, n_permutations + 1, self.shape[1], rescaling)
+        room = room_on_card() / 8 if self.is_on_card else MAX_KEPT_ENTRIES
+        count, p = n_permutations + 1, self.shape[1]
+        return Splits(make, count, p, rescaling, max_entries=room)
 
     def _batches(self, count: int, rng: np.random.Generator) -> _Batches | None:
         """Batches of rows of one stratum each, and as many of them in the foreground as it has rows.
@@ -245,14 +276,14 @@ class RowDesign:
             first.append((np.arange(own) < in_fore).astype(float))
         sizes = np.array([len(batch) for batch in drawn], dtype=float)
         sums = [self.sums(batch) for batch in drawn]
-        return _Batches(sizes, first, *(np.array(each) for each in zip(*sums, strict=True)))
+        return _Batches(sizes, first, *_stacked(sums))
 
 
 class _Sums(NamedTuple):
     """``Σ w`` and ``Σ w wᵀ`` over some rows."""
 
-    one: np.ndarray
-    two: np.ndarray
+    one: Any
+    two: Any
 
     def __add__(self, other: Any) -> _Sums:
         return _Sums(self.one + other.one, self.two + other.two)
@@ -266,8 +297,8 @@ class _Batches(NamedTuple):
 
     sizes: np.ndarray
     first: list[np.ndarray]
-    sums: np.ndarray
-    products: np.ndarray
+    sums: Any
+    products: Any
 
     def splits(self, count: int, whole: _Sums, rng: np.random.Generator) -> Iterator[Split]:
         """Splits of batches that are permuted within their strata."""
@@ -277,12 +308,19 @@ class _Batches(NamedTuple):
             chosen = np.hstack(
                 [rng.permuted(np.tile(own, (number, 1)), axis=1) for own in self.first]
             )
-            each = (chosen @ self.sizes, chosen @ self.sums, np.tensordot(chosen, self.products, 1))
+            own = like(self.sums, chosen)
+            products = namespace(own).tensordot(own, self.products, axes=1)
+            each = (chosen @ self.sizes, own @ self.sums, products)
             for n_rows, one, two in zip(*each, strict=True):
                 found = _Sums(one, two)
                 yield _split(np.array([n_rows, total - n_rows]), [found, whole - found])
 
 
 def _split(counts: np.ndarray, parts: Sequence[_Sums]) -> Split:
-    sums, products = (np.array(each) for each in zip(*parts, strict=True))
-    return Split.of(counts.astype(float), sums, products)
+    return Split.of(counts.astype(float), *_stacked(parts))
+
+
+def _stacked(parts: Sequence[_Sums]) -> tuple[Any, Any]:
+    stack = namespace(parts[0].one).stack
+    sums, products = (stack(each) for each in zip(*parts, strict=True))
+    return sums, products

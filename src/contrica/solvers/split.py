@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from contrica.rows.device import like, namespace
 from contrica.solvers.contrast_directions import rounding_of
 from contrica.solvers.rescaling import Rescaling
 
 __all__ = ["Split", "Splits", "group_floor"]
 
-# Entries of covariances that are kept between the directions tested; more are formed anew each time.
+# Entries of covariances that are kept between the directions tested.
 MAX_KEPT_ENTRIES = 2 * 10**7
 
 
@@ -45,7 +46,7 @@ class Split(NamedTuple):
 
     Attributes
     ----------
-    fore, back : ndarray of shape (p, p)
+    fore, back : ndarray or tensor of shape (p, p)
     n_fore, n_back : float
         Rows of each.
     between : ndarray of shape (p, p) or None
@@ -56,8 +57,8 @@ class Split(NamedTuple):
         Of a split along some axes, what the covariances of all directions are wrong by.
     """
 
-    fore: np.ndarray
-    back: np.ndarray
+    fore: Any
+    back: Any
     n_fore: float
     n_back: float
     between: np.ndarray | None = None
@@ -68,8 +69,8 @@ class Split(NamedTuple):
     def of(
         cls,
         counts: np.ndarray,
-        sums: np.ndarray,
-        products: np.ndarray,
+        sums: Any,
+        products: Any,
         means: np.ndarray | None = None,
         n_groups: int = 0,
     ) -> Split:
@@ -79,8 +80,8 @@ class Split(NamedTuple):
         ----------
         counts : ndarray of shape (2,)
             Rows.
-        sums : ndarray of shape (2, p)
-        products : ndarray of shape (2, p, p)
+        sums : ndarray or tensor of shape (2, p)
+        products : ndarray or tensor of shape (2, p, p)
             ``Σ x xᵀ``.
         means : ndarray of shape (p, p) or None
             ``Σ m_g m_gᵀ n_g`` over the means of the background's groups.
@@ -90,9 +91,10 @@ class Split(NamedTuple):
         -------
         Split
         """
-        centres = sums / counts[:, None]
+        rows = like(sums, counts)
+        centres = sums / rows[:, None]
         outer = centres[:, :, None] * centres[:, None, :]
-        fore, back = products / counts[:, None, None] - outer
+        fore, back = products / rows[:, None, None] - outer
         between = None if means is None else means - counts[1] * outer[1]
         return cls(fore, back, float(counts[0]), float(counts[1]), between, n_groups)
 
@@ -104,27 +106,26 @@ class Split(NamedTuple):
     @property
     def rounding(self) -> float:
         """What eigenvalues of the covariances are wrong by: one is what the other leaves of all rows."""
-        whole = self.fore + self.back * (self.n_back / self.n_fore)
+        whole = rounding_of(self.fore) + rounding_of(self.back) * (self.n_back / self.n_fore)
         share = max(self.n_fore / self.n_back, 1.0)
-        return max(rounding_of(whole) * share, self.whole_rounding)
+        return max(whole * share, self.whole_rounding)
 
-    def floor_within(self, projector: np.ndarray | None) -> float:
+    def floor_within(self, projector: Any) -> float:
         """ρ of what a projection leaves of the background; rounding aside.
 
         Parameters
         ----------
-        projector : ndarray of shape (p, p) or None
+        projector : ndarray or tensor of shape (p, p), or None
             Orthogonal; ``None`` leaves all.
 
         Returns
         -------
         float
         """
-        projector = np.eye(len(self.back)) if projector is None else projector
-        back = float(np.vdot(self.back, projector))
+        back = _within(self.back, projector)
         if self.between is None:
             return back / self.n_back
-        between = float(np.vdot(self.between, projector))
+        between = _within(self.between, projector)
         return group_floor(self.n_back, self.n_groups, back * self.n_back, between)
 
     def rescaled(self, rescaling: Rescaling) -> Split:
@@ -144,12 +145,12 @@ class Split(NamedTuple):
             fore=one @ self.fore @ one, back=other @ self.back @ other, between=between
         )
 
-    def inside(self, axes: np.ndarray) -> Split:
+    def inside(self, axes: Any) -> Split:
         """The same along some orthonormal axes; ρ is then that of what they leave.
 
         Parameters
         ----------
-        axes : ndarray of shape (p, k)
+        axes : ndarray or tensor of shape (p, k)
 
         Returns
         -------
@@ -164,6 +165,15 @@ class Split(NamedTuple):
         )
 
 
+def _within(matrix: Any, projector: Any) -> float:
+    """Trace of what an orthogonal projection leaves of a matrix; without one, the trace."""
+    if projector is None:
+        return float(matrix.trace())
+    if isinstance(matrix, np.ndarray):
+        return float(np.vdot(matrix, projector))
+    return float(namespace(matrix).sum(matrix * projector))
+
+
 class Splits:
     """The observed split, and then those of permutations: the same ones, in one order, each time.
 
@@ -176,6 +186,8 @@ class Splits:
     n_features : int
     rescaling : Rescaling, optional
         Where variables were divided by standard deviations: every split divides anew.
+    max_entries : float
+        Entries of covariances up to which all of them are kept; others are formed anew each time.
     """
 
     def __init__(
@@ -184,6 +196,8 @@ class Splits:
         count: int,
         n_features: int,
         rescaling: Rescaling | None = None,
+        *,
+        max_entries: float = MAX_KEPT_ENTRIES,
     ) -> None:
         if rescaling is not None:
             as_they_are = make
@@ -193,7 +207,7 @@ class Splits:
 
         self._make = make
         self._count = count
-        self._kept = list(make()) if 2 * count * n_features**2 <= MAX_KEPT_ENTRIES else None
+        self._kept = list(make()) if 2 * count * n_features**2 <= max_entries else None
 
     def __len__(self) -> int:
         return self._count

@@ -18,7 +18,7 @@ from contrica.errors import ConvergenceWarning, DataError, ParameterError, Patte
 from contrica.moments.estimates import Cumulants
 from contrica.rows.protocol import block_rows, iterate_blocks
 from contrica.solvers.contrast_directions import contrast_axes
-from contrica.solvers.negentropy import Rotation, farthest_from_gaussian
+from contrica.solvers.negentropy import N_STARTS, Rotation, farthest_from_gaussian
 from contrica.solvers.ratio import source_ratio
 from contrica.validation import check_count
 
@@ -55,6 +55,8 @@ def subspace_ica(
     skip: int = 0,
     floor: float | None = None,
     quiet: bool = False,
+    start: np.ndarray | None = None,
+    n_starts: int = N_STARTS,
     max_iter: int = 500,
     tol: float = 1e-7,
 ) -> SubspaceFit:
@@ -81,7 +83,9 @@ def subspace_ica(
     quiet : bool
         Whether to leave out warnings that the search has not converged, or that the foreground varies in
         fewer directions.
-    max_iter, tol
+    start : ndarray of shape (p, k), optional
+        Filters; the rotation nearest to them is a start as well.
+    n_starts, max_iter, tol
         As of `contrica.solvers.negentropy.farthest_from_gaussian`.
 
     Returns
@@ -109,8 +113,10 @@ def subspace_ica(
             parameter="n_dimensions",
         )
     whiten = _whitened(fore, back, skip, d, floor, quiet)
+    rows = _along(X, fore.mean, whiten)
+    near = None if start is None else _rotation_near(whiten, fore.covariance, start, rng)
     found = farthest_from_gaussian(
-        _along(X, fore.mean, whiten), rng=rng, max_iter=max_iter, tol=tol
+        rows, rng=rng, start=near, n_starts=n_starts, max_iter=max_iter, tol=tol
     )
     if not quiet and found.gradient_norm > tol and found.n_iter >= max_iter:
         _warn_of_steps(found, max_iter, tol)
@@ -136,6 +142,22 @@ def _whitened(
         before = _unit_variance(fore.covariance, axes[:, :skip], quiet=True)
         inside = inside - before @ (before.T @ fore.covariance @ inside)
     return _unit_variance(fore.covariance, inside, quiet=quiet)
+
+
+def _rotation_near(
+    whiten: np.ndarray, covariance: np.ndarray, filters: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """The rotation of whitened rows nearest to filters that are mostly inside; the rest is random."""
+    d = whiten.shape[1]
+    inside = whiten.T @ covariance @ filters
+    spreads = np.sqrt(np.maximum(np.sum(filters * (covariance @ filters), axis=0), 0.0))
+    correlations = np.linalg.norm(inside, axis=0) / np.maximum(spreads, np.finfo(float).tiny)
+    kept = np.argsort(-correlations, kind="stable")[:d]
+    kept = kept[correlations[kept] > 0.5]
+    left, _, right = np.linalg.svd(inside[:, kept] / spreads[kept], full_matrices=False)
+    near = left @ right
+    whole = np.linalg.qr(np.hstack([near, rng.standard_normal((d, d - kept.size))]))[0]
+    return np.hstack([near, whole[:, kept.size :]])
 
 
 def _unit_variance(covariance: np.ndarray, axes: np.ndarray, *, quiet: bool) -> np.ndarray:

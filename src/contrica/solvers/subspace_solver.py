@@ -14,6 +14,7 @@ from contrica.decompositions import Decomposition
 from contrica.errors import GroupsError, GroupWarning, ParameterError, PatternWarning, warn
 from contrica.solvers.contrast_directions import contrast_axes
 from contrica.solvers.group_design import GroupDesign
+from contrica.solvers.negentropy import N_STARTS
 from contrica.solvers.permutation_null import LEVEL, ContrastScree, count_directions
 from contrica.solvers.problem import Problem, Request, Separation, nothing
 from contrica.solvers.ranks import Ranks
@@ -54,7 +55,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
     dimension = min(max(scree.n_beyond + TO_SPARE, MIN_DIMENSION), p)
     if request.n_foreground is not None:
         dimension = scree.chosen
-    search = partial(_search, problem, rng, request.step_limit)
+    search = partial(_search, problem, rng, request)
     found = search(dimension, 0)
     # a dimension that was given is kept to; otherwise what else stands out, or is asked for, is sought
     # beyond it
@@ -82,7 +83,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
 def _search(
     problem: Problem,
     rng: np.random.Generator,
-    step_limit: dict[str, Any],
+    request: Request,
     dimension: int,
     skip: int,
 ) -> SubspaceFit:
@@ -96,7 +97,9 @@ def _search(
         rng=rng,
         skip=skip,
         floor=floor,
-        **step_limit,
+        start=request.start,
+        n_starts=request.n_starts or N_STARTS,
+        **request.step_limit,
     )
 
 
@@ -160,12 +163,18 @@ def permutation_scree(
     -------
     ContrastScree
     """
+    as_in_a_fit = design is None and not options
     # permutations of their own: near the level the count would otherwise change with random_state
     options = {"rng": np.random.default_rng(0), "rescaling": problem.rescaling} | options
     design = design_of(problem) if design is None else design
     if isinstance(design, GroupDesign):
         _warn_of_few(design)
-    return count_directions(design, **options)
+    if not as_in_a_fit:
+        return count_directions(design, **options)
+    if "null" not in problem.known:
+        problem.known["null"] = count_directions(design, **options)
+    found: ContrastScree = problem.known["null"]
+    return found
 
 
 def group_strata(problem: Problem, strata: Sequence[np.ndarray]) -> np.ndarray:

@@ -13,6 +13,7 @@ from contrica.errors import DelicateDataWarning, ParameterError, unmarked, warn
 from contrica.estimators._base import BaseContrastive
 from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.inference._check import look_like_counts
+from contrica.rows.device import to_numpy
 from contrica.rows.memory import check_memory, memory_budget
 from contrica.rows.products import rows_times
 from contrica.rows.protocol import iterate_blocks
@@ -183,7 +184,7 @@ def _warn_of_counts(source: Source, cells: Cells) -> None:
     some = np.zeros_like(cells.fore)
     some[np.flatnonzero(cells.fore | cells.back)[:CLOSE_CELLS]] = True
     rows = source.rows(some, lazily=True)
-    both = np.vstack(list(iterate_blocks(rows, CLOSE_CELLS)))
+    both = np.vstack([to_numpy(block) for block in iterate_blocks(rows, CLOSE_CELLS)])
     if look_like_counts(both):
         warn(
             DelicateDataWarning(

@@ -348,16 +348,14 @@ def same_name(where: str | Path, name: str) -> FileError:
 def unknown_column(where: str | Path, column: str, known: Iterable[str]) -> FileError:
     """The error for a column that a file does not have, with names that are near."""
     names = [str(name) for name in known]
-    near = get_close_matches(column, names, 5, 0.5) or names[:5]
-    more = "" if len(near) == len(names) else ", …"
+    near = get_close_matches(column, names, 3, 0.5)
+    more = ", …" if len(names) > 5 else ""
+    told = f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(names[:5])}{more}."
     return bad_file(
         "unknown-column",
         where,
         f"has no column called {unmarked(repr(column))}",
-        remedy=f"It has {unmarked(', '.join(near))}{more}. A text file with a line for each row is given "
-        "by its path."
-        if names
-        else "Its columns have no names: give a text file with a line for each row by its path.",
+        remedy=unmarked(told) if names else "Its columns have no names.",
         parameter="metadata",
     )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import numbers
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from sklearn.metrics import silhouette_score
 
+from contrica.compare._results import Comparison, MethodResult, text_of
+from contrica.compare._rows import CommonRows
 from contrica.errors import ContricaError, DataError, ParameterError, collected
 from contrica.estimators import (
     Background,
@@ -23,28 +24,17 @@ from contrica.estimators import (
     ProbabilisticContrastivePCA,
     ProportionalContrastiveICA,
 )
-from contrica.estimators._background import GroupLabels, group_labels
+from contrica.estimators._background import group_labels
 from contrica.labels import numbered_groups
-from contrica.markup import frame, table
-from contrica.moments.projection import axes_of, project_rows
-from contrica.moments.symmetric import fix_signs
-from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
-from contrica.rows.memory import memory_budget
-from contrica.rows.units import SCALES, scales_of
-from contrica.validation import check_choice, check_count, check_dataset, generator, warn_delicate
+from contrica.rows.units import SCALES
+from contrica.validation import check_choice, check_count, check_dataset, generator
 
-__all__ = [
-    "METHODS",
-    "Comparison",
-    "MethodResult",
-    "compare_methods",
-]
+__all__ = ["METHODS", "compare_methods", "forget_frames"]
 
 logger = logging.getLogger("contrica")
 
 # Distances between all pairs of more rows than this take minutes and tell nothing more.
 SILHOUETTE_ROWS = 5000
-GAPS = "Set `missing=impute` to fill them, or leave those rows or variables out."
 
 
 class _Method(NamedTuple):
@@ -105,149 +95,6 @@ METHODS: dict[str, _Method] = {
     ),
     "pca": _Method("PCA", lambda k, seed: PlainPCA(k), lambda model: "no parameter"),
 }
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """What one method found, or why it found nothing.
-
-    Attributes
-    ----------
-    key, name : str
-        Short name, as in ``methods=``, and the name to print.
-    model : estimator or None
-        Fitted; ``None``, like the arrays below, where the method failed.
-    contrast_ratio : ndarray of shape (n_components,) or None
-        k(b): variance along each pattern in the foreground over that in the background, whatever the
-        method ranks its patterns by.
-    source_ratio : ndarray of shape (n_components,) or None
-        k(f): mean square of each source about the background's mean, over its variance in the background
-        (`contrica.solvers.ratio.source_ratio`), which cannot be compared with k(b); ``None`` where a
-        method has no filters.
-    scores, background_scores : ndarray of shape (n_rows, n_components) or None
-        Of the rows of both datasets.
-    silhouette : float or None
-        Of the foreground's scores by label; uses labels, and is ``None`` without them.
-    seconds : float
-        Wall time of the fit and the scores.
-    choice : str
-        What the method chose by itself: ranks, α, scale.
-    warnings : tuple of ContricaWarning
-        Each text once. Those of other packages are given as usual.
-    error : Exception or None
-    """
-
-    key: str
-    name: str
-    model: Any
-    contrast_ratio: np.ndarray | None
-    source_ratio: np.ndarray | None
-    scores: np.ndarray | None
-    background_scores: np.ndarray | None
-    silhouette: float | None
-    seconds: float
-    choice: str
-    warnings: tuple[Warning, ...]
-    error: Exception | None
-
-    @property
-    def title(self) -> str:
-        """Method, choice and numbers in three short lines; a silhouette is marked as using labels."""
-        if self.contrast_ratio is None:
-            return f"{self.name}\nfailed"
-        found = "k(b) " + ", ".join(f"{ratio:.3g}" for ratio in self.contrast_ratio[:2])
-        if self.silhouette is not None:
-            found += f"; silhouette {self.silhouette:.2f} (labels)"
-        return f"{self.name}\n{self.choice}\n{found}"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Results of several methods on one pair of datasets, in the order they were run.
-
-    Attributes
-    ----------
-    results : tuple of MethodResult
-    groups : ndarray of shape (n_samples,) or None
-        Number of each row's group, -1 for rows without a label; ``None`` without labels.
-    group_names : tuple of str
-    silhouette_rows : int
-        Labelled rows that the silhouettes were computed on; 0 without labels.
-    n_labelled : int
-        Labelled rows in all; more than ``silhouette_rows`` where those are a sample.
-    n_dimensions : int
-        In which all methods worked: principal components of both datasets together, or all variables.
-    """
-
-    results: tuple[MethodResult, ...]
-    groups: np.ndarray | None
-    group_names: tuple[str, ...]
-    silhouette_rows: int
-    n_labelled: int
-    n_dimensions: int
-
-    def __iter__(self) -> Iterator[MethodResult]:
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
-
-    def __getitem__(self, key: str) -> MethodResult:
-        for result in self.results:
-            if result.key == key:
-                return result
-        raise KeyError(f"{key!r} was not compared; there are {[r.key for r in self.results]}")
-
-    def table(self) -> tuple[list[str], list[list[Any]]]:
-        """Headings and one row per method, as they go into a csv file or a data frame.
-
-        Returns
-        -------
-        columns : list of str
-            ``contrast_ratio_1`` and so on are k(b) of every method, ``source_ratio_1`` and so on k(f) of
-            those with filters. The silhouette's says that it uses labels; without labels it is not there.
-        rows : list of list
-            ``None`` where a method failed or returned fewer patterns.
-        """
-        names, along_patterns = _ratio_columns(self.results, "contrast_ratio")
-        source_names, along_filters = _ratio_columns(self.results, "source_ratio")
-        columns = ["method", *names, *source_names]
-        columns += [] if self.groups is None else ["silhouette_uses_labels"]
-        columns += ["seconds", "chose", "warnings", "error"]
-        rows: list[list[Any]] = []
-        for r, contrast, source in zip(self.results, along_patterns, along_filters, strict=True):
-            row = [r.key, *contrast, *source]
-            row += [] if self.groups is None else [r.silhouette]
-            remarks = " | ".join(" ".join(str(warning).split()) for warning in r.warnings)
-            error = None if r.error is None else str(r.error) or type(r.error).__name__
-            rows.append([*row, round(r.seconds, 3), r.choice, remarks, error])
-        return columns, rows
-
-    def _repr_html_(self) -> str:
-        """As a table, for a notebook: one row per method, with what was noted beside it."""
-        names, along_patterns = _ratio_columns(self.results, "contrast_ratio")
-        source_names, along_filters = _ratio_columns(self.results, "source_ratio")
-        headings = ["method", *(f"k(b) {i + 1}" for i in range(len(names)))]
-        headings += [f"k(f) {i + 1}" for i in range(len(source_names))]
-        headings += [] if self.groups is None else ["silhouette (uses labels)"]
-        rows = []
-        for r, contrast, source in zip(self.results, along_patterns, along_filters, strict=True):
-            row = [r.name, *contrast, *source]
-            row += [] if self.groups is None else [r.silhouette]
-            notes = [_text(r.error)] if r.error is not None else list(map(str, r.warnings))
-            rows.append([*row, float(r.seconds), r.choice, " ".join(notes)])
-        return frame(table([*headings, "seconds", "chose", "notes"], rows))
-
-
-def _ratio_columns(
-    results: Sequence[MethodResult], name: str
-) -> tuple[list[str], list[list[float | None]]]:
-    """Headings of one ratio and each method's cells, ``None`` where it has fewer patterns."""
-    ratios = [getattr(result, name) for result in results]
-    cells: list[list[float | None]] = [[] if found is None else found.tolist() for found in ratios]
-    width = max(map(len, cells), default=0)
-    headings = [f"{name}_{i + 1}" for i in range(width)]
-    return headings, [row + [None] * (width - len(row)) for row in cells]
 
 
 def compare_methods(
@@ -340,7 +187,7 @@ def compare_methods(
     numbers, names = (None, ()) if labels is None else numbered_groups(labels, _shape(X)[0])
     rows = None if numbers is None else _silhouette_rows(numbers, seed)
     logger.info("filling, dividing and projecting the rows")
-    common = _Common.of(X, background, n_pcs, scale, missing, labelled)
+    common = CommonRows.of(X, background, n_pcs, scale, missing, labelled)
     results = []
     for i, key in enumerate(keys, start=1):
         stage = {"is_stage": True}
@@ -362,112 +209,10 @@ def compare_methods(
     )
 
 
-@dataclass(frozen=True)
-class _Common:
-    """What all methods are given: rows in common axes and units, without gaps.
-
-    ``rows`` are those of both datasets in the axes ``basis``, or all variables where it is ``None``;
-    ``warnings`` are what methods that are given them cannot see any more.
-    """
-
-    X: Any
-    background: Any
-    rows: tuple[Any, Any]
-    basis: np.ndarray | None
-    mean: np.ndarray
-    names: np.ndarray | None
-    scale_: np.ndarray | None
-    scale: str
-    missing: str
-    groups: dict[str, Any]
-    warnings: list[Any]
-
-    @classmethod
-    def of(
-        cls,
-        X: Any,
-        background: Any,
-        n_pcs: Any,
-        scale: str,
-        missing: str,
-        groups: GroupLabels | None,
-    ) -> _Common:
-        datasets = [Dataset(X, "X"), Dataset(background, "background")]
-        check_same_variables(datasets)
-        labels = dict(groups.of_each(1)) if groups else {}
-        for part, (name, own) in zip(datasets, labels.items(), strict=bool(labels)):
-            part.group(own, name)
-        read_datasets(datasets, fill=missing == "impute", remedy=GAPS)
-        fore = datasets[0]
-        with collected() as warned:
-            warn_delicate(fore.summary, datasets[1].summary, fore.names)
-        mean, scales = fore.summary.mean, scales_of(scale, [part.summary for part in datasets])
-        for part, own in zip(datasets, scales or (), strict=scales is not None):
-            part.divide(own)
-        basis = axes_of(
-            [part.rows for part in datasets],
-            [part.summary for part in datasets],
-            n_pcs,
-            memory_budget(),
-            own_means=scale == "each",
-        )
-        # as they are, where nothing was done to them: they know their names
-        rows: Any = (X, background)
-        is_same = basis is None and scales is None
-        is_same &= all(part.observed is None for part in datasets)
-        if basis is not None:
-            rows = tuple(project_rows(part.rows, basis) for part in datasets)
-        elif not is_same:
-            rows = tuple(part.rows for part in datasets)
-        return cls(
-            *(X, background, rows, basis, mean, fore.names),
-            None if scales is None else scales[0],
-            *(scale, missing, labels, [] if is_same else warned),
-        )
-
-    @property
-    def n_dimensions(self) -> int:
-        """In which all methods work."""
-        return self.mean.size if self.basis is None else self.basis.shape[1]
-
-    def fit(self, method: _Method, model: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Fit a model, and score the rows of both datasets."""
-        if method.reads:
-            model.set_params(
-                basis=self.basis, n_pcs=None, scale=self.scale, missing=self.missing
-            ).fit(self.X, background=self.background, **self.groups)
-            return model.transform(self.X), model.transform(self.background)
-        model.fit(self.rows[0], background=self.rows[1])
-        scores = [model.transform(rows) for rows in self.rows]
-        signs = self._lift(model)
-        return scores[0] * signs, scores[1] * signs
-
-    def _lift(self, model: Any) -> np.ndarray:
-        """Let a model that was fitted in the common axes be one over the variables; its signs."""
-        if self.rows[0] is self.X:
-            return np.ones(len(model.components_))
-        basis = np.eye(self.mean.size) if self.basis is None else self.basis
-        found = basis @ model.components_.T
-        lifted = fix_signs(found)
-        signs = np.where(np.sum(found * lifted, axis=0) < 0, -1.0, 1.0)
-        model.components_, model.mean_, model.scale_ = lifted.T, self.mean, self.scale_
-        if hasattr(model, "loadings_"):
-            model.loadings_ = basis @ model.loadings_ * signs
-        if hasattr(model, "sweep_components_"):
-            frames = basis @ model.sweep_components_.transpose(0, 2, 1)
-            model.sweep_components_ = np.stack([fix_signs(each).T for each in frames])
-        if hasattr(model, "basis_"):
-            model.basis_ = self.basis
-        model.n_features_in_ = self.mean.size
-        if self.names is not None and all(isinstance(name, str) for name in self.names):
-            model.feature_names_in_ = self.names
-        return signs
-
-
 def _run(
     key: str,
     model: Any,
-    common: _Common,
+    common: CommonRows,
     groups: np.ndarray | None,
     rows: np.ndarray | None,
 ) -> MethodResult:
@@ -478,7 +223,7 @@ def _run(
     with collected() as caught:
         start = time.perf_counter()
         try:
-            scores, background_scores = common.fit(METHODS[key], model)
+            scores, background_scores = common.fit(model, reads=METHODS[key].reads)
             seconds = time.perf_counter() - start
             contrast, source = model.contrast_ratio_, getattr(model, "source_ratio_", None)
             choice = METHODS[key].choice(model)
@@ -515,17 +260,13 @@ def forget_frames(error: BaseException) -> None:
             waiting += [each.__cause__, each.__context__]
 
 
-def _text(failure: Exception) -> str:
-    return str(failure) or type(failure).__name__
-
-
 def _raise(failure: Exception) -> NoReturn:
     """What every method failed of."""
     if isinstance(failure, ContricaError):
         raise failure
     raise DataError(
         "all-failed",
-        f"no method could be fitted, the first because of this: {_text(failure).rstrip('.')}",
+        f"no method could be fitted, the first because of this: {text_of(failure).rstrip('.')}",
         remedy="Check both datasets.",
     ) from failure
 

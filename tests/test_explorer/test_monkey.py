@@ -1,0 +1,158 @@
+"""Somebody clicks and types without a plan: no error, no word on the console, no edit that is lost."""
+
+import random
+
+import numpy as np
+import pytest
+
+from contrica.explorer import ExplorerData
+
+pytest.importorskip("dash", reason="dash is not installed")
+
+from contrica.explorer._server import Server
+from contrica.explorer._state import ViewState
+from tests.test_explorer.browsing import a_browser, reading
+
+# What is clicked: everything that can be, but what leaves the page.
+CLICKABLE = (
+    ".panel button:not([disabled]), .card button:not([disabled]), .head button:not([disabled]), summary, "
+    "#jobs button"
+)
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(150, 6)), rng.laplace(size=(150, 6))
+    X[:, :3] += 6 * rng.choice([0, 1], (150, 3))
+    kinds = {"kind": rng.choice(["a", "<b>"], 150), "age": rng.normal(size=150)}
+    return ExplorerData.of(X, Y, metadata=kinds, parameters={"solver": "subspace"})
+
+
+class Monkey:
+    """Makes things at random, and knows what it said of each pattern."""
+
+    def __init__(self, reader, seed):
+        self.reader, self.page, self.chance = reader, reader.page, random.Random(seed)
+        self.done = []
+
+    def step(self):
+        actions = [
+            *([self.click] * 5),
+            *(self.name, self.note, self.pick, self.number, self.key, self.drag, self.lasso),
+        ]
+        action = self.chance.choice(actions)
+        self.done.append(action.__name__)
+        action()
+
+    def click(self):
+        found = [each for each in self.page.locator(CLICKABLE).all() if each.is_visible()]
+        at = self.chance.choice(found)
+        self.done[-1] += " " + (at.get_attribute("data-edit") or at.inner_text())
+        if at.get_attribute("data-export") is None:
+            at.click(timeout=20_000)
+
+    def _said(self, what, selector):
+        cards = self.page.locator(f".card {selector}")
+        i, words = self.chance.randrange(cards.count()), f"{what} {len(self.done)} <i>"
+        cards.nth(i).fill(words)
+        if self.chance.random() < 0.5:
+            self.page.keyboard.press("Tab")
+        else:
+            self.page.click("h1")
+        self.done[-1] += f" {i}"
+        # settled here, so that the next click does not undo it before it is looked for
+        self.reader.settle()
+        shown = [each.input_value() for each in self.page.locator(f".card {selector}").all()]
+        assert words in shown, (words, shown, self.done[-5:])
+        assert any(words in (each.name, each.note) for each in self.state.edits)
+
+    @property
+    def state(self):
+        return ViewState.decode(self.reader.known["address"])
+
+    def name(self):
+        self._said("name", "[data-key=name]")
+
+    def note(self):
+        self._said("note", "[data-key=note]")
+
+    def pick(self):
+        field, value = self.chance.choice(
+            [
+                *(("scale", each) for each in ("none", "pooled", "each")),
+                *(("projection", each) for each in ("auto", "filter", "pattern")),
+                *(("solver", each) for each in ("subspace", "auto", "paper")),
+                *(("colour", each) for each in ("column:kind", "column:age", "variable:x1")),
+            ]
+        )
+        self.done[-1] += f" {field} {value}"
+        self.reader.do(do="set", field=field, value=value)
+
+    def number(self):
+        knob = self.chance.choice(["l", "r", "pcs"])
+        self.page.click("#tab-how")
+        self.page.fill(f"#knob-{knob}", str(self.chance.choice([0, 1, 2, 3, 5, 99])))
+        self.page.keyboard.press("Enter")
+
+    def key(self):
+        self.page.click("h1")
+        self.page.keyboard.press(
+            self.chance.choice(["j", "k", "a", "r", "Control+z", "Control+Shift+z"])
+        )
+
+    def drag(self):
+        self.reader.drag_line(self.chance.randrange(3), self.chance.uniform(0.5, 6.5))
+
+    def lasso(self):
+        box = self.page.locator("#scatter .nsewdrag").bounding_box()
+        self.page.mouse.move(box["x"] + 20, max(box["y"] + 20, 70))
+        self.page.mouse.down()
+        for u, v in ((200, 30), (260, 200), (40, 160)):
+            self.page.mouse.move(box["x"] + u, box["y"] + v, steps=2)
+        self.page.mouse.up()
+
+
+def wander(server, context, n_steps, seed):
+    with reading(context, server) as reader:
+        monkey = Monkey(reader, seed)
+        for i in range(n_steps):
+            monkey.step()
+            # now and then several things are asked for before the first is answered
+            if i % 3 == 2:
+                reader.settle()
+                assert reader.page.locator(".card").count() > 0, monkey.done[-5:]
+                assert "Something went wrong" not in reader.page.inner_text("#notices"), monkey.done
+        reader.settle()
+        state, names = reader.known, reader.names
+        said = [(each.index, each.name, each.note, each.verdict) for each in monkey.state.edits]
+        reader.page.reload()
+        reader.settle()
+        assert reader.known["values"] == state["values"]
+        assert reader.names == names
+        again = [(each.index, each.name, each.note, each.verdict) for each in monkey.state.edits]
+        assert again == said
+
+
+@pytest.fixture(scope="module")
+def context():
+    with a_browser() as browser:
+        found = browser.new_context()
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def server(tmp_path):
+    started = Server(data(), port=0, folder=tmp_path).start()
+    yield started
+    started.stop()
+
+
+def test_thirty_random_clicks_and_edits_lose_nothing(server, context):
+    wander(server, context, 30, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_hundred_random_clicks_and_edits_lose_nothing(server, context, seed):
+    wander(server, context, 100, seed)
