@@ -44,7 +44,7 @@ class Desk:
     lasso_axes : (int, int)
     jobs : dict of str to str
         The id of the last job of each kind.
-    seen : set of str
+    told : set of str
         Jobs whose end the page was told of.
     n_done : int
         How many these are, so that cards are drawn anew.
@@ -58,7 +58,7 @@ class Desk:
     lasso_axes: tuple[int, int] = (0, 1)
     n_lassos: int = 0
     jobs: dict[str, str] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
     n_done: int = 0
 
     @property
