@@ -34,7 +34,7 @@ class Desk:
     ----------
     session : Session
     lock : threading.RLock
-        Held while an edit is made: edits of two tabs follow one another.
+        Taken while an edit is made: edits of two tabs follow one another.
     answered : dict of str to int
         Number of the last edit of every tab, which is not made twice.
     before : ViewState or None
