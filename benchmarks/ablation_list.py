@@ -108,6 +108,8 @@ ABLATIONS = [
     _null("MIN_PERMUTED", "batches that go to the smaller dataset, at least", [5, 500], "dimension"),
     _null("MAX_BATCH_ENTRIES", "entries of all batches' products above which rows are permuted",
           {"never in batches": 0, "always in batches": 10**12}, *NULL),
+    _null("SAME_ROWS", "share by which variances of the same rows may differ; speed only",
+          {"covariances are formed anew": -1.0}, "dimension"),
     _null("MIN_STRATUM", "batches of a stratum below which rows are permuted; a fit has no strata",
           [2, 50], "dimension"),
     # the dimension of the subspace

@@ -130,11 +130,10 @@ def main():
     parser.add_argument("--only", help="designs of this name")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    for n_design, (name, p, n, n_pcs) in enumerate(DESIGNS):
-        if options.only not in (None, name):
-            continue
+    chosen = [design for design in DESIGNS if options.only in (None, design[0])]
+    for n_design, (name, p, n, n_pcs) in enumerate(chosen):
         found = [one(name, p, n, n_pcs, seed) for seed in range(options.draws)]
-        if n_design == 0 or options.only:
+        if n_design == 0:
             print("| design | p | n | n_pcs |", " | ".join(found[0]), "|")
         means = [f"{np.mean([result[key] for result in found]):.3f}" for key in found[0]]
         print(f"| {name} | {p} | {n} | {n_pcs} |", " | ".join(means), "|", flush=True)

@@ -1,8 +1,8 @@
 """Do p-values hold their level, intervals cover, and stability tell true patterns from spurious ones?
 
-``python benchmarks/inference.py [--only level power groups intervals index t-values speed] [--draws N]
-[--resamples N] [--jobs N] [--log FILE]``. Level: both datasets are drawn alike. Power: one planted
-pattern. Intervals: loadings and ratios of a joint fit, p = 8 and n = 10⁴, against the truth. Index: ranks
+``python benchmarks/inference.py [--only level power groups intervals fixed index t-values speed]
+[--draws N] [--resamples N] [--jobs N] [--log FILE]``. Level: both datasets are drawn alike. Power: one
+planted pattern. Intervals: loadings and ratios of a joint fit, p = 8 and n = 10⁴, against the truth. Index: ranks
 asked for are three too many. Speed: 199 permutations of Kang beside single fits. Data are from
 CONTRICA_DATA. What ``--log FILE`` has of earlier draws is not drawn again, so that a long run may be
 stopped and started anew. `rival_tests.py` has other methods' tests on the same draws.
@@ -22,6 +22,7 @@ from sklearn.metrics import roc_auc_score
 from contrica import ContrastiveICA
 from contrica.datasets import load_digits_on_photos, load_kang, make_synthetic
 from contrica.inference import significance, stability
+from contrica.inference._stability import _ratio_intervals
 from contrica.solvers import choose_dimension
 
 SIZES = ((400, 300, 10), (1000, 1000, 30))
@@ -132,6 +133,25 @@ def intervals(arguments):
                   f"{loadings:.3f}, k(f) in {ratios:.3f}", flush=True)  # fmt: skip
 
 
+def one_fixed(n_resamples, seed):
+    """Whether an interval of k(f) holds the truth, of a filter that is the same in all resamples."""
+    rng, n, ratios = np.random.default_rng([seed, 20]), 2000, []
+    above, below = 2 * rng.exponential(size=n), rng.exponential(size=n)
+    for _ in range(n_resamples):
+        x, y = (
+            part[np.setdiff1d(np.arange(n), rng.integers(n, size=n))] for part in (above, below)
+        )
+        ratios.append(np.mean((x - y.mean()) ** 2) / y.var())
+    found = np.array(ratios)[:, None]
+    low, high = _ratio_intervals(found, np.ones(found.shape, dtype=bool), (1 - 1 / n) ** n)[0]
+    return low <= 5.0 <= high  # of the mean 2 and variance 4 against 1 and 1
+
+
+def fixed(arguments):
+    found = np.mean(run(one_fixed, arguments, arguments.resamples))
+    print(f"intervals of 90 %, a filter that does not vary: k(f) covered in {found:.3f}")
+
+
 def over_asked(n, seed):
     """A joint fit of the paper's design with three foreground patterns too many, and what each is.
 
@@ -208,6 +228,7 @@ STUDIES = {
     "power": power,
     "groups": groups,
     "intervals": intervals,
+    "fixed": fixed,
     "index": index,
     "t-values": t_values,
     "speed": speed,

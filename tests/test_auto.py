@@ -508,3 +508,15 @@ def test_a_pattern_is_symmetric_by_a_fourth_cumulant_without_a_third(third, four
     assert (_symmetry(task, np.array([fourth, small, third, small])) > 1) is told
     alone = replace(task, whitened=whitened.by_fourth_alone())
     assert _symmetry(alone, np.array([fourth, small])) == 0
+
+
+@pytest.mark.slow
+def test_a_symmetric_pattern_in_too_few_rows_for_fourth_cumulants_leads_to_the_subspace():
+    rng = np.random.default_rng([12, 502, 97])
+    data = make_synthetic(12, n_samples=1000, sources="mixed", random_state=rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ContrastiveICA(11, n_pcs=None, n_background=12, n_foreground=11, random_state=0)
+        model.fit(data.foreground, background=data.background)
+    assert model.solver_ == "subspace"
+    assert "some pattern is symmetric" in model.reason_

@@ -25,7 +25,8 @@ from contrica.cli.console import (
     told,
 )
 from contrica.cli.options import DataOptions, Overwrite, Pcs, RunOptions, Scale, n_pcs_of
-from contrica.cli.reading import Data, Pair, counts, read_pair
+from contrica.cli.pair import Data, Pair, counts
+from contrica.cli.reading import read_pair
 from contrica.cli.scoring import pattern_names
 from contrica.cli.writing import FILES, write_figure, write_metadata, write_patterns, write_table
 from contrica.compare import METHODS, Comparison, compare_methods

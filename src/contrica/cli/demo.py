@@ -12,8 +12,8 @@ import numpy as np
 from contrica import plots
 from contrica.cli.console import print_line, progress
 from contrica.cli.options import Folder, Overwrite, Seed
+from contrica.cli.pair import Data, Pair
 from contrica.cli.printing import print_fit
-from contrica.cli.reading import Data, Pair
 from contrica.cli.reporting import ReportOptions, report_of_folder
 from contrica.cli.writing import FILES, write_figure, write_fit
 from contrica.datasets import load_digits_on_photos

@@ -13,7 +13,8 @@ import typer
 from contrica.cli.config import load_config
 from contrica.cli.console import print_line, progress
 from contrica.cli.options import DataOptions, Missing, Overwrite
-from contrica.cli.reading import Data, Pair, read_pair
+from contrica.cli.pair import Data, Pair
+from contrica.cli.reading import read_pair
 from contrica.cli.reporting import ReportOptions
 from contrica.errors import FileMissingError, ParameterError, unmarked
 from contrica.estimators import ContrastiveICA

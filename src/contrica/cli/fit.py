@@ -26,8 +26,9 @@ from contrica.cli.options import (
     n_components_of,
     n_pcs_of,
 )
+from contrica.cli.pair import Pair, called_by_file, counts, several
 from contrica.cli.printing import fit_lines, fit_summary, print_fit
-from contrica.cli.reading import Pair, called_by_file, counts, read_pair, several
+from contrica.cli.reading import read_pair
 from contrica.cli.reporting import ReportOptions, report_of_folder
 from contrica.cli.writing import FILES, write_fit
 from contrica.errors import ParameterError

@@ -33,8 +33,9 @@ from contrica.cli.options import (
     Seed,
     n_pcs_of,
 )
+from contrica.cli.pair import called_by_file, counts, several
 from contrica.cli.printing import rank_selection
-from contrica.cli.reading import called_by_file, counts, read_pair, several
+from contrica.cli.reading import read_pair
 from contrica.cli.writing import write_figure
 from contrica.errors import ParameterError
 from contrica.estimators import report_ranks

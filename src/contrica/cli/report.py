@@ -11,7 +11,8 @@ import typer
 from contrica.cli.config import load_config
 from contrica.cli.console import print_json, print_line, progress, results_as_json
 from contrica.cli.options import DataOptions, OverwriteFile, RunOptions
-from contrica.cli.reading import Pair, read_pair
+from contrica.cli.pair import Pair
+from contrica.cli.reading import read_pair
 from contrica.cli.reporting import ReportOptions, report_of_folder
 from contrica.errors import FileMissingError, unmarked
 from contrica.output import output_file

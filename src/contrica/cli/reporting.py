@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from contrica.cli.config import load_config, option_name
-from contrica.cli.reading import Data, Pair, called_by_file
+from contrica.cli.pair import Data, Pair, called_by_file
 from contrica.cli.scoring import without_names
 from contrica.errors import (
     ContricaError,

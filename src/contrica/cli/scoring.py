@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.cli.reading import Data
+from contrica.cli.pair import Data
 from contrica.errors import DataError
 from contrica.rows.files.dask_store import computed
 from contrica.validation import generator

@@ -10,7 +10,8 @@ import typer
 from contrica.cli.cluster import connected
 from contrica.cli.console import print_json, print_line, progress, results_as_json
 from contrica.cli.options import OverwriteFile, RowOptions, RunOptions, Scheduler
-from contrica.cli.reading import Data, read, read_one
+from contrica.cli.pair import Data
+from contrica.cli.reading import read, read_one
 from contrica.cli.scoring import pattern_names, scores_of, takes_gaps, without_names
 from contrica.cli.selection import Selection
 from contrica.cli.writing import write_blocks

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from contrica import plots
-from contrica.cli.reading import Data
+from contrica.cli.pair import Data
 from contrica.cli.scoring import Sample, pattern_names, scores_of, without_names
 from contrica.estimators import ContrastiveICA, ProportionalContrastiveICA
 from contrica.inference._data import source_scores

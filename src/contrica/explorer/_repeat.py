@@ -98,7 +98,8 @@ def _files(data: ExplorerData) -> list[str]:
     options = [f"    {name}={value!a}," for name, value in given.items()]
     return [
         "from contrica.cli.options import DataOptions",
-        "from contrica.cli.reading import read_pair, several",
+        "from contrica.cli.pair import several",
+        "from contrica.cli.reading import read_pair",
         "",
         "# in the folder that the explorer was started in",
         *("options = DataOptions(", *options, ")"),

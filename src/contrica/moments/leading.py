@@ -7,6 +7,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from contrica.moments.symmetric import fix_signs
+from contrica.rows.threads import one_thread, threads_for_matrix
 
 __all__ = ["LeadingPairs", "largest_eigenvalue", "leading_eigenpairs"]
 
@@ -62,7 +63,8 @@ def largest_eigenvalue(matrix: np.ndarray) -> float:
 def dense_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """`leading_eigenpairs` by LAPACK's full reduction."""
     p = len(matrix)
-    values, vectors = eigh(matrix, subset_by_index=[p - count, p - 1])
+    with threads_for_matrix(p):
+        values, vectors = eigh(matrix, subset_by_index=[p - count, p - 1])
     return values[::-1], fix_signs(vectors[:, ::-1])
 
 
@@ -155,7 +157,8 @@ class LeadingPairs:
         if len(inner) > MAX_COLUMNS:
             self._keep(eigh(inner)[1][:, -KEPT_COLUMNS:])
             inner = self._sum(self._inner, alpha)
-        values, turns = eigh(inner)
+        with one_thread():
+            values, turns = eigh(inner)
         values, turns = (part[..., ::-1][..., : self.count + GUARDS] for part in (values, turns))
         vectors = self._columns @ turns
         images = self._sum([part @ turns for part in self._images], alpha)

@@ -570,18 +570,16 @@ def _span(datasets: Sequence[_Centred], whole: ColumnSummary, budget: int) -> np
     """Axes of the space in which the rows vary, where that is smaller than the space of all variables."""
     p, rows = whole.mean.size, whole.n_rows
     if rows > p:
-        if not _by_scatter([X for X, _ in datasets], budget):
-            return None
-        if _vary_everywhere(datasets, whole):
+        by_scatter = _by_scatter([X for X, _ in datasets], budget)
+        if not by_scatter or _vary_everywhere(datasets, whole):
             return None
         scatter = _scatter(datasets)
         # which says whether axes are needed
         rank = p if varies_everywhere(scatter) else _rank(symmetric_values(scatter)[::-1])
         axes = None if rank == p else symmetric_spectrum(scatter, rank)[1][:, ::-1]
     else:
-        values, axes, _ = _leading_axes(datasets, whole, rows, budget)
-        rank = _rank(values, p)
-        axes = None if rank == p else axes[:, :rank]
+        values, found, _ = _leading_axes(datasets, whole, rows, budget)
+        axes = found[:, :rank] if (rank := _rank(values, p)) < p else None
     return None if axes is None else fix_signs(axes)
 
 
@@ -592,15 +590,11 @@ def _rank(values: np.ndarray, n_features: int | None = None) -> int:
 
 
 def _vary_everywhere(datasets: Sequence[_Centred], whole: ColumnSummary) -> bool:
-    """Whether some of very many rows vary in all directions already, as then all rows do."""
+    """Whether some of very many rows vary in all directions, to more than rounding of the whole trace."""
     p, every = whole.mean.size, max(whole.n_rows // (SPANNING * whole.mean.size), 1)
-    parts = [(X[::every], mean) for X, mean in datasets if isinstance(X, np.ndarray)]
-    if every < 2 or len(parts) < len(datasets):
+    some = [X[::every] - mean for X, mean in datasets if isinstance(X, np.ndarray)]
+    if every < 2 or len(some) < len(datasets):
         return False
-    scatter = np.zeros((p, p))
-    for X, mean in parts:
-        some = X - mean
-        scatter += some.T @ some
-    # the trace is at least the largest eigenvalue, by which a direction's variance is judged
+    scatter = np.sum([part.T @ part for part in some], axis=0)
     scatter.flat[:: p + 1] -= 4 * p * np.finfo(float).eps * float(np.sum(whole.energy))
     return bool(dpotrf(scatter, overwrite_a=1)[1] == 0)

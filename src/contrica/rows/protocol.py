@@ -22,6 +22,8 @@ __all__ = ["Accumulator", "Rows", "accumulate", "block_rows", "iterate_blocks", 
 # Working set of one block. Large enough for BLAS to run at full speed, small enough to stay
 # close to the cache and out of the memory budget.
 BLOCK_BYTES = 16 * 2**20
+# Entries of a block that is gone over several times, and stays in the cache.
+CACHED_ENTRIES = 2**18
 # On a GPU a block must keep thousands of cores busy.
 DEVICE_BLOCK_BYTES = 2**30
 # One that is moved there in each pass is in memory that is locked for that, twice.

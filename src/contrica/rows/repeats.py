@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from contrica.errors import GroupWarning, unmarked, warn
+from contrica.rows.protocol import CACHED_ENTRIES
 
 __all__ = ["hint_at_groups", "lag_correlation", "stems_of"]
 
@@ -14,8 +15,6 @@ __all__ = ["hint_at_groups", "lag_correlation", "stems_of"]
 # deviations that share must be from its mean in rows of random order. On real data it is .8 of mice, and
 # below .2 of cells that are sorted by donor and of images that are sorted by digit.
 MIN_SHARE, MIN_Z = 0.5, 5.0
-# Entries of a block of rows that stays in the cache.
-CACHED_ENTRIES = 2**18
 # A name, and the number of a repeat behind it.
 _NUMBERED = re.compile(r"^(.+?)[_.:\-\s]+\d+$")
 

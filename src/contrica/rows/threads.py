@@ -15,10 +15,20 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["ALONE", "Team", "few_threads", "n_threads", "one_thread", "team"]
+__all__ = [
+    "ALONE",
+    "Team",
+    "few_threads",
+    "n_threads",
+    "one_thread",
+    "team",
+    "threads_for_matrix",
+]
 
 # Below this size products with a flattening are faster on one thread; on a busy machine, many times.
 ONE_THREAD_SIZE = 1000
+# Eigenvalues of matrices below this size come no faster with more threads, and on a busy machine later.
+ONE_THREAD_MATRIX = 300
 
 
 @lru_cache(maxsize=1)
@@ -65,6 +75,20 @@ def few_threads(n_features: int) -> AbstractContextManager[None]:
     """
     size = n_features * (n_features + 1) // 2  # of a flattened tensor
     return one_thread() if size < ONE_THREAD_SIZE else nullcontext()
+
+
+def threads_for_matrix(size: int) -> AbstractContextManager[None]:
+    """A context in which BLAS uses one thread, if eigenvalues of matrices of that size are small work.
+
+    Parameters
+    ----------
+    size : int
+
+    Returns
+    -------
+    context manager
+    """
+    return one_thread() if size < ONE_THREAD_MATRIX else nullcontext()
 
 
 def n_threads() -> int:

@@ -34,9 +34,6 @@ MAX_LEFT = 0.5
 # Foreground patterns that must be significant in a joint fit; one that finds these is nearer to the truth
 # than the subspace, also in the patterns that are not.
 MIN_SIGNIFICANT = 2
-# Of fewer rows than a fourth cumulant has entries, such a share of all that are sought: third cumulants
-# then have to carry the fit, and do not carry what is symmetric.
-MIN_SHARE = 0.5
 
 
 class Choice(NamedTuple):
@@ -107,8 +104,12 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
     count, total = int(np.sum(_significant(found))), found.ratio.size
     if ranks.choice is None:
         reason = f"{count} of {total} foreground patterns are significant in a joint fit"
-        share = MIN_SHARE if _too_few(problem, whitened, order=4) else 0.0
-        if count < max(min(total, MIN_SIGNIFICANT), share * total):
+        if count < min(total, MIN_SIGNIFICANT):
+            return _in_subspace(problem, request, reason, rng)
+        few = _too_few(problem, whitened, order=4)
+        # third cumulants have to carry the fit then, and do not carry what is symmetric
+        if few and found.skewness_weights is None:
+            reason = f"{few}, and some pattern is symmetric, which third ones do not show"
             return _in_subspace(problem, request, reason, rng)
     else:
         reason = (

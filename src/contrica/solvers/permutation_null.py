@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dpotrf, dsygvx
 
 from contrica.moments.spectra import is_positive_definite, orthonormal, top_ratio
 from contrica.rows.device import like
+from contrica.rows.threads import threads_for_matrix
 from contrica.solvers.contrast_directions import contrast_axes, rounding_of
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.rescaling import Rescaling
@@ -224,7 +225,8 @@ class CovarianceNull:
         -------
         ndarray of shape (len(self),)
         """
-        floors, found = np.array(list(self._each(_floor_and_ratio, self._splits))).T
+        with threads_for_matrix(ratios.size):
+            floors, found = np.array(list(self._each(_floor_and_ratio, self._splits))).T
         self._products = found * floors
         return found
 

@@ -12,7 +12,7 @@ import numpy as np
 from contrica.moments.spectra import is_worked_on_card
 from contrica.rows.device import like, namespace, picked, same_kind
 from contrica.rows.moving import room_on_card, there
-from contrica.rows.protocol import DEVICE_BLOCK_BYTES, block_rows
+from contrica.rows.protocol import CACHED_ENTRIES, DEVICE_BLOCK_BYTES, block_rows
 from contrica.solvers.rescaling import Rescaling
 from contrica.solvers.split import MAX_KEPT_ENTRIES, Split, Splits
 
@@ -25,8 +25,8 @@ PERMUTATION_BUDGET, MIN_PERMUTATIONS = 2 * 10**10, 40
 # Many rows are permuted in batches, for speed: as many batches, more where few of them would go to the
 # smaller dataset, unless their products would take too much memory, or a stratum would have too few.
 FEW_ROWS, BATCHES, MIN_PERMUTED, MAX_BATCH_ENTRIES, MIN_STRATUM = 2000, 1000, 50, 10**7, 10
-# Entries of a block of rows that stays in the cache; and what rounding makes of a variance.
-CACHED_ENTRIES, SAME_ROWS = 2**18, 1e-9
+# Variances that differ by less than this share are of the same rows.
+SAME_ROWS = 1e-9
 
 
 class RowDesign:

@@ -19,8 +19,9 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from contrica.rows.protocol import CACHED_ENTRIES
 from contrica.solvers.contrast_directions import contrast_axes
-from contrica.solvers.row_design import CACHED_ENTRIES, RowDesign
+from contrica.solvers.row_design import RowDesign
 
 __all__ = ["WideNull", "is_wide"]
 
