@@ -235,7 +235,7 @@ def test_metadata_without_values_and_names_like_markup_are_text(explorer):
     data = small_data()
     metadata = {
         "<img src=x onerror=alert(1)>": np.where(np.arange(300) % 2, "<b>", None),
-        "gaps": np.where(np.arange(300) % 3, np.nan, np.arange(300.0)),
+        "gaps": np.where(np.arange(300) % 3, np.nan, np.arange(300) * 0.37),
     }
     names = ["</script><script>alert(1)</script>", *"abcde"]
     told = ExplorerData.of(data.fore, data.backs[0], metadata=metadata, names=names)

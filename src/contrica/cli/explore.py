@@ -52,7 +52,7 @@ def explore(
     state: Annotated[
         str,
         typer.Option(
-            help="State to open the page with: what is behind the ? of its address.",
+            help="State to open the page with: what is behind the # of its address.",
             show_default=False,
         ),
     ] = "",

@@ -54,8 +54,8 @@ def register_cards(app: dash.Dash, sessions: Sessions) -> None:
         desk = desk_of(sessions.current())
         with desk.lock:
             found = {kind: desk.session.explorer.job(own) for kind, own in desk.jobs.items()}
-            fresh = {own.id for own in found.values() if own.is_over} - desk.seen
-            desk.seen |= fresh
+            fresh = {own.id for own in found.values() if own.is_over} - desk.told
+            desk.told |= fresh
             desk.n_done += len(fresh)
             keys = keys_of(desk)
         shown = joined(*(_job(kind, text, found.get(kind)) for kind, text in JOBS))

@@ -34,7 +34,7 @@ class Desk:
     ----------
     session : Session
     lock : threading.RLock
-        Held while an edit is made: edits of two tabs follow one another.
+        Taken while an edit is made: edits of two tabs follow one another.
     answered : dict of str to int
         Number of the last edit of every tab, which is not made twice.
     before : ViewState or None
@@ -44,7 +44,7 @@ class Desk:
     lasso_axes : (int, int)
     jobs : dict of str to str
         The id of the last job of each kind.
-    seen : set of str
+    told : set of str
         Jobs whose end the page was told of.
     n_done : int
         How many these are, so that cards are drawn anew.
@@ -58,7 +58,7 @@ class Desk:
     lasso_axes: tuple[int, int] = (0, 1)
     n_lassos: int = 0
     jobs: dict[str, str] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
     n_done: int = 0
 
     @property
