@@ -108,7 +108,11 @@ def test_sources_do_not_use_retired_words(word):
         ("is no table", "it is no table", "there is no table"),
         ("gather", "it gathers the shift", "client.gather(futures)"),
         ("most_, least_ in names", "MOST_HELD, fewest_rows, least=2", 'at most 5, "least_squares"'),
-        ("held", "n_rows_held_, held_in_memory", "withheld, upheld, held-out rows, held out in turn"),
+        (
+            "held",
+            "n_rows_held_, held_in_memory",
+            "withheld, upheld, held-out rows, held out in turn",
+        ),
         ("looked at", "rows that are looked\n    at", "look at the contrast ratio"),
     ],
 )
