@@ -2,10 +2,11 @@
 
 ``python benchmarks/inference.py [--only level power groups intervals fixed index t-values speed]
 [--draws N] [--resamples N] [--jobs N] [--log FILE]``. Level: both datasets are drawn alike. Power: one
-planted pattern. Intervals: loadings and ratios of a joint fit, p = 8 and n = 10⁴, against the truth. Index: ranks
-asked for are three too many. Speed: 199 permutations of Kang beside single fits. Data are from
-CONTRICA_DATA. What ``--log FILE`` has of earlier draws is not drawn again, so that a long run may be
-stopped and started anew. `rival_tests.py` has other methods' tests on the same draws.
+planted pattern. Intervals: loadings and ratios of a joint fit, p = 8 and n = 10⁴, against the truth.
+Fixed: ratios along a filter that does not vary. Index: ranks asked for are three too many. Speed: 199
+permutations of Kang beside single fits. Data are from CONTRICA_DATA. What ``--log FILE`` has of earlier
+draws is not drawn again, so that a long run may be stopped and started anew. `rival_tests.py` has other
+methods' tests beside ours.
 """
 
 import argparse

@@ -611,6 +611,16 @@ def test_a_member_of_an_npz_file_that_is_not_an_array_is_refused(name, tmp_path)
         open_rows(tmp_path / "t.npz", name)
 
 
+@pytest.mark.parametrize("form", ["coo", "csc"])
+def test_a_sparse_file_that_says_it_has_a_hundred_million_rows_is_refused_at_once(form, tmp_path):
+    matrix = sp.random(30, 4, 0.5, format=form, random_state=0)
+    sp.save_npz(tmp_path / "t.npz", matrix)
+    parts = dict(np.load(tmp_path / "t.npz"))
+    np.savez(tmp_path / "t.npz", **parts | {"shape": np.array([10**8, 4])})
+    with raises(FileError, "damaged"):
+        open_rows(tmp_path / "t.npz")
+
+
 @pytest.mark.parametrize("about", [b"{\xe2", b"[1]", b"{", b'{"index_columns": 5}'])
 def test_parquet_files_with_damaged_notes_of_pandas_are_refused(about, tmp_path):
     """What pandas wrote about a table is decoded when it is asked for, after the file was opened."""

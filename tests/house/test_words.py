@@ -39,7 +39,11 @@ RETIRED = {
     "seen": (r"\bseen\b", "projected, observed, read"),
     "looked at": (r"\blooked at\b", "sampled, used, checked"),
     "at hand": (r"\bat hand\b", "in memory, known"),
-    "held": (r"\bheld\b|\bheld_|_held_?\b", "in memory, cached, kept, stored"),
+    # rows that are held out are those that a fit leaves for a test
+    "held": (
+        r"\bheld\b(?![- ]out)|\bheld_(?!out)|_held_?\b",
+        "in memory, cached, kept, stored",
+    ),
     "colour of whitening": (r"\bre-?colou?r|\.colou?r\(", "dewhiten"),
     "came": (r"\bcame\b", "got"),
     "is no table": (
@@ -104,7 +108,11 @@ def test_sources_do_not_use_retired_words(word):
         ("is no table", "it is no table", "there is no table"),
         ("gather", "it gathers the shift", "client.gather(futures)"),
         ("most_, least_ in names", "MOST_HELD, fewest_rows, least=2", 'at most 5, "least_squares"'),
-        ("held", "n_rows_held_, held_in_memory", "withheld, upheld"),
+        (
+            "held",
+            "n_rows_held_, held_in_memory",
+            "withheld, upheld, held-out rows, held out in turn",
+        ),
         ("looked at", "rows that are looked\n    at", "look at the contrast ratio"),
     ],
 )

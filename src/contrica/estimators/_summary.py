@@ -51,7 +51,7 @@ def summary_lines(model: Any) -> Iterator[str]:
         yield f"rows: dimension and rotation from a sample of {sampled} of {total}"
     shrinkage = getattr(model, "filter_shrinkage_", 0.0)  # which earlier versions did not have
     if shrinkage > 0:
-        yield f"filters: without {shrinkage:.1%} of the covariances, as held-out rows have it"
+        yield f"filters: covariances shrunk by {shrinkage:.1%}, the share that does best on held-out rows"
     yield from model.gap_lines()
     if model.rank_choice_ is not None:
         yield f"rank selection: {model.rank_choice_.description}"

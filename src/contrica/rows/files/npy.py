@@ -11,10 +11,13 @@ import scipy.sparse as sp
 
 from contrica.errors import FileError, unmarked
 from contrica.rows.containers import as_rows
-from contrica.rows.files.shared import bad_file, check_table, reading
+from contrica.rows.files.shared import MAX_RATIO, bad_file, check_table, reading
 from contrica.rows.sparse import check_indices
 
 __all__ = ["is_sparse_npz", "memory_map", "read_numpy", "sparse_npz"]
+
+# Rows that an empty sparse matrix may have.
+MANY_ROWS = 10**6
 
 
 def read_numpy(path: Path, key: str | None) -> np.ndarray:
@@ -96,7 +99,21 @@ def sparse_npz(where: str) -> Any:
     """Rows of a matrix that `scipy.sparse.save_npz` has written."""
     with reading(where, "a sparse matrix saved by scipy"):
         matrix = sp.load_npz(where)
+        _check_rows_are_there(where, matrix)
         check_indices(matrix)
         matrix = matrix.tocsr()
     check_table(where, matrix.shape, matrix.dtype)
     return as_rows(matrix)
+
+
+def _check_rows_are_there(where: str, matrix: Any) -> None:
+    """Refuse a number of rows that next to nothing is stored of: most formats only tell it."""
+    n_rows, n_entries = matrix.shape[0], matrix.data.size
+    if n_rows > MANY_ROWS and n_rows > MAX_RATIO * max(n_entries, 1):
+        raise bad_file(
+            "damaged",
+            where,
+            f"says that it holds {n_rows} rows",
+            f"only {n_entries} entries of them are there",
+            "Make or copy it anew.",
+        )
