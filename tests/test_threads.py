@@ -98,7 +98,7 @@ def test_products_with_sparse_rows_in_threads(n, columns, rng, monkeypatch, two)
 
 def test_pieces_and_their_transposes_are_views():
     X = sp.random(1000, 7, 0.3, "csr", random_state=0)
-    rows = as_rows(X, "X")._cut(10, 20)
+    rows = as_rows(X, "X").cut(10, 20)
     columns = transposed(rows)
     assert np.shares_memory(columns.data, X.data)
     assert_allclose(columns.toarray(), X[10:20].toarray().T)

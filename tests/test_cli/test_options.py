@@ -124,6 +124,23 @@ WRONG = {
             ("--config", "none.toml"): "none.toml does not exist",
         },
     ),
+    "explore": (
+        (*PAIR, "--no-browser"),
+        NEW,  # so that no page is served whatever happens
+        {
+            **{
+                options: said
+                for options, said in SHARED.items()
+                if options[0] not in ("--n-pcs", "--seed", "--config")
+            },
+            ("--port", "8200"): "--port 8200 was given, but with --out no page is served",
+            ("--host", "localhost"): "--host localhost was given, but with --out no page",
+            ("--image-shape", "wide"): "--image-shape wide was given",
+            ("--state", "=x"): "there is nothing of that name to set",
+            ("--state", "solver=magic"): "it can be auto, joint, subspace, paper",
+            ("--out", "f.npz"): "f.npz exists and is a file",
+        },
+    ),
     "compare": (
         PAIR,
         (),

@@ -30,6 +30,7 @@ from contrica.validation import check_choice
 
 # What the page sets itself, and what is of one machine or one run.
 OF_THE_PAGE = ("memory_limit", "device")
+LOOPBACK = "127.0.0.1"
 
 
 def explore(
@@ -41,7 +42,7 @@ def explore(
     host: Annotated[
         str,
         typer.Option(help="Address to serve at; others than this machine's see it with the token."),
-    ] = "127.0.0.1",
+    ] = LOOPBACK,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
@@ -74,6 +75,8 @@ def explore(
     contrica-explorer.json at once.
     """
     check_choice("missing", missing, ("error", "impute", "pairwise"))
+    if output is not None:
+        _check_no_page(port, host)
     asked = ViewState.decode(state) if state else None
     with progress("reading"):
         found = _data(data, missing, ReportOptions(image_shape=image_shape).shape)
@@ -91,6 +94,17 @@ def explore(
         start=asked,
         say=lambda line: print_line(line, wrap=False),
     )
+
+
+def _check_no_page(port: int | None, host: str) -> None:
+    for option, value in (("--port", port), ("--host", None if host == LOOPBACK else host)):
+        if value is not None:
+            raise ParameterError(
+                "not-together",
+                f"{option} {unmarked(value)} was given, but with --out no page is served",
+                remedy=f"Leave {option} out, or --out.",
+                parameter=option.strip("-"),
+            )
 
 
 def _data(options: DataOptions, missing: str, shape: tuple[int, ...] | None) -> ExplorerData:

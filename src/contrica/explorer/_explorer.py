@@ -57,7 +57,7 @@ class Explorer:
     >>> explorer = Explorer(demo_data())
     >>> state = explorer.default_state()
     >>> explorer.fit(state).n_kept, [card.leading[0].name for card in explorer.cards(state)][0]
-    (2, 'pixel_2_3')
+    (9, 'pixel_2_2')
     """
 
     def __init__(

@@ -288,6 +288,11 @@ class Study:
             model.fit(self.fore[part.fore], background=self.back[part.back], **labels)
         return model
 
+    @property
+    def everything(self) -> Part:
+        """All rows."""
+        return Part(*(np.arange(rows.shape[0]) for rows in (self.fore, self.back)))
+
     def of_groups(self, names: Sequence[str]) -> Part:
         """Rows of some groups, in both datasets; a group that is drawn again is another one.
 

@@ -34,14 +34,14 @@ NOTHING_NEW = 1.1
 class Returned(NamedTuple):
     """What one refit says of every pattern of the model; NaN where it has none for it.
 
-    ``ratios`` are k(f) of the refit's patterns in rows that were not drawn, ``fitted_ratios`` of the
-    model's own.
+    ``optimism`` is by how much k(f) of the refit's patterns is larger in the rows drawn than in all rows,
+    in logarithms; ``ratios`` are k(f) of the model's own patterns in the rows that were not drawn.
     """
 
     similarity: np.ndarray
     patterns: np.ndarray
+    optimism: np.ndarray
     ratios: np.ndarray
-    fitted_ratios: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Stability:
         90 % intervals of the loadings, pointwise: of the resamples in which the pattern returned.
         ``None`` with fewer than ten groups in a dataset, or where no resample could be fitted.
     ratio_intervals : ndarray of shape (n_components, 2) or None
-        Of k(f), with directions of the rows drawn and variances of the others.
+        90 % intervals of k(f) along the fit's filters, less the optimism of directions fitted to the same
+        rows.
     similarity : ndarray of shape (n_resamples, n_components)
     left_out : tuple of str
         Groups, where rows have some.
@@ -112,7 +113,7 @@ class Stability:
                 told += f", returned in {self.n_found[i]} of {self.n_resamples} resamples of {self.unit}"
             if self.ratio_intervals is not None:
                 low, high = self.ratio_intervals[i]
-                told += f", k(f) {low:.3g} to {high:.3g} (90 %, variances of rows left out)"
+                told += f", k(f) {low:.3g} to {high:.3g} (90 %)"
             if self.left_out:
                 least = np.nanmin(self.left_out_similarity[:, i])
                 told += f"; without {self.matters_most[i]}, which matters most, {least:.2f}"
@@ -153,10 +154,10 @@ def stability(
 
     Intervals of loadings are pointwise, about those of the fit, by the standard deviation over the
     resamples in which the pattern returned. A ratio of variances along directions fitted to the same rows
-    is biased upward: its interval is about the median of directions of the rows drawn and variances of
-    those left out, and as wide as the ratio along the fit's own direction varies between samples of that
-    size. A stable pattern need not be of the foreground alone: copies of
-    a background pattern are named.
+    is biased upward: by as much as those of resamples are larger in the rows drawn than in all, which is
+    subtracted. The interval is about what remains, and as wide as the ratio along the fit's direction
+    varies between rows that were left out, scaled to the number of all. A stable pattern need not be of
+    the foreground alone: copies of a background pattern are named.
 
     Parameters
     ----------
@@ -232,27 +233,27 @@ class _Task(NamedTuple):
 
     def resample(self, part: Part, seed: Sequence[int]) -> Returned:
         """Fit a part, and match its patterns."""
-        study, (patterns, scores, some), near = self
-        count, p = patterns.shape
+        study, (fitted, scores, some), near = self
+        count, p = fitted.shape
         missing = np.full(count, np.nan)
-        fitted = [_ratio_of_others(study, part, study.model, i) for i in range(count)]
-        found = Returned(
-            np.zeros(count), np.full((count, p), np.nan), missing.copy(), np.array(fitted)
-        )
+        others = _not_drawn(study, part)
+        ratios = [_ratio(study, others, study.model, i) for i in range(count)]
+        patterns = np.full((count, p), np.nan)
+        found = Returned(np.zeros(count), patterns, missing.copy(), np.array(ratios))
         try:
             model = study.fit(part, seed, near=near)
         except (ContricaError, ValueError, np.linalg.LinAlgError) as error:
             logger.info("a resample could not be fitted: %s", error)
             return found._replace(similarity=missing)
-        others = _scores(study.filled[0][some], model._source_filters())
-        pairs = _matched(others, scores)
+        pairs = _matched(_scores(study.filled[0][some], model._source_filters()), scores)
         for i, (j, similarity) in enumerate(pairs):
             if j < 0:
                 continue
-            sign = np.sign(model.components_[j] @ patterns[i]) or 1.0
+            sign = np.sign(model.components_[j] @ fitted[i]) or 1.0
             found.similarity[i] = similarity
             found.patterns[i] = sign * model.components_[j]
-            found.ratios[i] = _ratio_of_others(study, part, model, j)
+            drawn, whole = (_ratio(study, rows, model, j) for rows in (part, study.everything))
+            found.optimism[i] = np.log(drawn / whole) if min(drawn, whole) > 0 else np.nan
         return found
 
 
@@ -275,16 +276,21 @@ def _matched(others: np.ndarray, own: np.ndarray) -> list[tuple[int, float]]:
     return found
 
 
-def _ratio_of_others(study: Study, part: Part, model: Any, number: int) -> float:
-    """k(f) of the rows that were not drawn, in the scale of a model."""
-    fore, back = (
-        np.setdiff1d(np.arange(rows.shape[0]), own)
-        for rows, own in ((study.fore, part.fore), (study.back, part.back))
+def _not_drawn(study: Study, part: Part) -> Part:
+    return Part(
+        *(
+            np.setdiff1d(np.arange(rows.shape[0]), own)
+            for rows, own in ((study.fore, part.fore), (study.back, part.back))
+        )
     )
-    if min(fore.size, back.size) < 2:
+
+
+def _ratio(study: Study, part: Part, model: Any, number: int) -> float:
+    """k(f) of some rows, in the scale of a model."""
+    if min(part.fore.size, part.back.size) < 2:
         return float("nan")
-    above = np.asarray(study.filled[0][fore] @ model._source_filters()[number])
-    below = np.asarray(study.filled[1][back] @ model._source_filters(0)[number])
+    above = np.asarray(study.filled[0][part.fore] @ model._source_filters()[number])
+    below = np.asarray(study.filled[1][part.back] @ model._source_filters(0)[number])
     # datasets that are each divided by their own deviations are each about their own mean
     centre = below.mean() if model.background_spreads_ is None else above.mean()
     return float(np.mean((above - centre) ** 2) / max(below.var(), np.finfo(float).tiny))
@@ -324,8 +330,9 @@ def _summed(
         back = similarity >= FOUND
         intervals = _intervals(model.components_, np.array([each.patterns for each in found]), back)
         ratios = _ratio_intervals(
-            np.where(back, [each.ratios for each in found], np.nan),
-            np.array([each.fitted_ratios for each in found]),
+            np.array([_ratio(study, study.everything, model, i) for i in range(count)]),
+            np.where(back, [each.optimism for each in found], np.nan),
+            np.array([each.ratios for each in found]),
             _share_left(study),
         )
     return Stability(
@@ -386,20 +393,22 @@ def _intervals(fitted: np.ndarray, patterns: np.ndarray, back: np.ndarray) -> np
     return found
 
 
-def _ratio_intervals(ratios: np.ndarray, fitted: np.ndarray, share: float) -> np.ndarray:
-    """Of 90 %, by logarithms: about the median of refits, as wide as the fit's own ratio varies.
+def _ratio_intervals(
+    whole: np.ndarray, optimism: np.ndarray, ratios: np.ndarray, share: float
+) -> np.ndarray:
+    """Of 90 %, by logarithms: about the fit's ratio less the optimism of refits, as wide as it varies.
 
-    Both are of the rows that were left out. These are a share q of all, drawn without replacement, so
+    Ratios are of the rows that were left out. These are a share q of all, drawn without replacement, so
     that their spread is √((1 − q)/q) times the standard error of all rows.
     """
-    found = np.full((ratios.shape[1], 2), np.nan)
-    for i, (own, fixed) in enumerate(zip(ratios.T, fitted.T, strict=True)):
-        own, fixed = (np.log(each[each > 0]) for each in (own, fixed))  # NaN is not above 0
-        if own.size > 1 and fixed.size > 1:
+    found = np.full((whole.size, 2), np.nan)
+    for i, (own, ahead, varied) in enumerate(zip(whole, optimism.T, ratios.T, strict=True)):
+        ahead, varied = ahead[~np.isnan(ahead)], np.log(varied[varied > 0])  # NaN is not above 0
+        if ahead.size > 1 and varied.size > 1:
             # order statistics of rank q (n + 1), so that few resamples do not make intervals too short
-            low, middle, high = np.quantile(fixed, (0.05, 0.5, 0.95), method="weibull")
+            low, middle, high = np.quantile(varied, (0.05, 0.5, 0.95), method="weibull")
             reach = np.sqrt(share / (1 - share)) * (np.array([low, high]) - middle)
-            found[i] = np.exp(np.median(own) + reach)
+            found[i] = own * np.exp(reach - np.mean(ahead))
     return found
 
 

@@ -122,4 +122,4 @@ def _draw_spans(ax: Any, spans: np.ndarray) -> None:
     if np.nanmin(spans) > 0:
         ax.set_xscale("log")
     ax.set_yticks(places, [f"pattern {i + 1}" for i in places])
-    ax.set_xlabel("k(f), 90 % interval (variances of rows left out)")
+    ax.set_xlabel("k(f), 90 % interval")
