@@ -177,6 +177,19 @@ def test_edits_are_undone_and_done_again_by_the_keyboard(context, demo):
         assert page.locator("#help").is_hidden()
 
 
+def test_a_click_beside_everything_does_nothing(context, demo):
+    with reading(context, demo) as reader:
+        before = reader.known
+        reader.click("#verdict")
+        reader.page.mouse.click(3, 400)
+        reader.settle()
+        reader.page.click("#colour")
+        reader.page.keyboard.press("Escape")
+        reader.settle()
+        assert reader.page.inner_text("#notices") == ""
+        assert reader.known == before
+
+
 def test_a_number_that_is_typed_is_as_good_as_a_line_that_is_dragged(context, demo):
     with reading(context, demo) as reader:
         reader.page.fill("#knob-pcs", "9")

@@ -127,7 +127,6 @@
       if (location.search || location.hash !== (state.address ? address : "")) history.replaceState(null, "", state.address ? location.pathname + address : address);
       if (sending && state.tab === tab && state.id >= sending.id) sending = null;
       root.dataset.ready = "";
-      root.dataset.edit = String(state.id);
       next();
       return window.dash_clientside.no_update;
     },
