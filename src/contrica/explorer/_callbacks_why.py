@@ -131,7 +131,6 @@ def _differences(found: Differences) -> Html:
     title = element("h2", f"{found.n_rows:,} rows selected")
     parts = [
         element("div", title, element("span", class_="grow"), clear, class_="bar"),
-        note(f"Against the {found.n_others:,} other rows of the foreground."),
     ]
     for heading, own, count in (
         ("Variables", found.variables, N_VARIABLES),
@@ -140,7 +139,8 @@ def _differences(found: Differences) -> Html:
         if own:
             parts.append(element("h3", heading))
             parts.append(element("dl", _bars(own[:count]), class_="bars wide"))
-    return joined(parts, note(helped("Effect sizes", "differences"), f". {found.words}"))
+    told = (helped("What are these numbers?", "differences"), " ", found.words)
+    return joined(parts, note(*told))
 
 
 def _bars(found: tuple[Difference, ...]) -> list[Html]:

@@ -309,11 +309,12 @@ def how_many(found: HowMany) -> Figure:
         axes[f"yaxis{end}"] = _axis(
             anchor=f"x{end}", domain=ROWS[i], type="log", fixedrange=True, **_decades(shown)
         )
-    lines = (
+    named = (
         ("ℓ", found.n_foreground, FORE, "x", "y"),
         ("r", found.n_background, BLUE, "x2", "y2"),
         ("components", found.dimension, INK, "x3", "y3"),
     )
+    lines = [(*each, count) for each, count in zip(named, counts, strict=True)]
     titles = ("contrast ratio of each direction", "eigenvalues: foreground, background", "variance")
     layout = _layout(
         **axes,
@@ -365,7 +366,7 @@ def _raised(power: int) -> str:
     return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def _line(name: str, number: int, colour: str, x: str, y: str) -> Figure:
+def _line(name: str, number: int, colour: str, x: str, y: str, count: int) -> Figure:
     return {
         "type": "line",
         "name": name,
@@ -382,7 +383,7 @@ def _line(name: str, number: int, colour: str, x: str, y: str) -> Figure:
             # where the curve beside it is not: eigenvalues fall from the top
             "textposition": "start" if name == "r" else "end",
             "textangle": 0,
-            "xanchor": "left",
+            "xanchor": "left" if number < 0.6 * count else "right",  # within the plot
             "yanchor": "bottom" if name == "r" else "top",
             "padding": 5,
             "font": {"color": colour, "size": 12},

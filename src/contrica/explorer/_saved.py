@@ -65,7 +65,7 @@ class SavedNames:
         self._text = ""
         self._earlier: list[str] = []
         self._is_kept = kept
-        self.words = f"Names and notes are kept in {path.name} once there are some."
+        self.words = f"Names go to {path.name}."
         if not kept:
             self.words = "Names and notes are not kept: too many files of the explorer are in use."
 
@@ -87,7 +87,7 @@ class SavedNames:
         except ContricaError as error:
             self.words = f"{self.path.name} cannot be read: {error}"
             return None
-        self.words = f"Names and notes are kept in {self.path.name}."
+        self.words = f"Names are kept in {self.path.name}."
         return state
 
     def save(self, state: ViewState) -> None:
@@ -117,7 +117,7 @@ class SavedNames:
                 self.words = f"Names and notes cannot be kept in {self.path.name} ({error})."
                 return
             self._text = text
-            self.words = f"Names and notes are kept in {self.path.name}."
+            self.words = f"Names are kept in {self.path.name}."
 
 
 class Places:
