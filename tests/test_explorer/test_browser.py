@@ -190,6 +190,20 @@ def test_a_click_beside_everything_does_nothing(context, demo):
         assert reader.known == before
 
 
+def test_a_note_is_kept_before_its_field_is_left(context, demo):
+    with reading(context, demo) as reader:
+        page = reader.page
+        page.locator(".card textarea").first.press_sequentially("half a ")
+        page.wait_for_url(lambda url: "half" in url)
+        reader.settle()
+        page.keyboard.type("note")  # where the caret was
+        assert page.locator(".card textarea").first.input_value() == "half a note"
+        page.wait_for_url(lambda url: url.endswith("note1=half+a+note"))
+        page.reload()
+        reader.settle()
+        assert page.locator(".card textarea").first.input_value() == "half a note"
+
+
 def test_a_number_that_is_typed_is_as_good_as_a_line_that_is_dragged(context, demo):
     with reading(context, demo) as reader:
         reader.page.fill("#knob-pcs", "9")

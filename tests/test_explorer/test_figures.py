@@ -361,6 +361,31 @@ def test_what_is_said_is_kept_and_undone(desk):
     assert names_of(desk.session.explorer, desk.state)[1] == "a name"
 
 
+def test_typing_is_kept_at_every_pause_and_undone_in_one_step(desk):
+    def types(value, field="note", **more):
+        desk.make({"do": "say", "index": 0, "field": field, "value": value, **more})
+
+    types("first")
+    for part in ("first ", "first and", "first and more"):
+        types(part, typing=True)
+    types("first and more.")  # the field is left
+    assert [each.edits[0].note for each in desk.session.saved] == [
+        *("first", "first and", "first and more", "first and more.")
+    ]
+    types("another", typing=True)
+    types("", typing=True)
+    desk.make({"do": "undo"})
+    assert desk.state.edits[0].note == "first and more."
+    desk.make({"do": "undo"})
+    assert desk.state.edits[0].note == "first"
+    types("first", typing=True)  # nothing new
+    types("one", "name", typing=True)
+    types("two", "name", typing=True)
+    types("first", typing=True)
+    desk.make({"do": "undo"})
+    assert (desk.state.edits[0].note, desk.state.edits[0].name) == ("first", "")
+
+
 def test_a_line_is_dragged_to_the_number_left_of_it_and_no_further_than_there_is(desk):
     desk.make({"do": "line", "name": "l", "at": 3.9})
     assert desk.state.n_foreground == 3

@@ -14,7 +14,7 @@ import numpy as np
 
 from contrica.errors import ContricaError
 from contrica.explorer._data import ExplorerData
-from contrica.explorer._state import ViewState
+from contrica.explorer._state import Edit, ViewState
 from contrica.output import output_file
 
 __all__ = ["Places", "SavedNames", "fingerprint"]
@@ -184,7 +184,19 @@ def _loses(text: str, state: ViewState) -> bool:
     except ContricaError:
         return True
     said = {(each.name, each.note, each.verdict) for each in state.edits}
-    return any((each.name, each.note, each.verdict) not in said for each in before.edits)
+    now = {(each.fit, each.index): each for each in state.edits}
+    return any(
+        (each.name, each.note, each.verdict) not in said
+        and not _goes_on(each, now.get((each.fit, each.index)))
+        for each in before.edits
+    )
+
+
+def _goes_on(old: Edit, new: Edit | None) -> bool:
+    """Whether more was typed behind what was said."""
+    if new is None or new.verdict != old.verdict:
+        return False
+    return new.name.startswith(old.name) and new.note.startswith(old.note)
 
 
 def _lock_of(path: Path) -> Path:

@@ -175,9 +175,20 @@
     else if (at.getAttribute("role") === "tab") openTab(at);
   });
   document.addEventListener("focusout", ({ target }) => {
-    if (filling || !target.dataset?.say || target.value === target.defaultValue) return;
-    push({ do: "say", ...JSON.parse(target.dataset.say), value: target.value });
+    if (!filling) say(target, false);
   });
+  // what is being typed is kept when the typing pauses, too: a page can end without a field being left
+  let pause = 0;
+  document.addEventListener("input", ({ target }) => {
+    if (!target.dataset?.say) return;
+    clearTimeout(pause);
+    pause = setTimeout(() => say(document.activeElement, true), 800);
+  });
+  function say(field, typing) {
+    if (!field?.dataset?.say) return;
+    clearTimeout(pause);
+    if (field.value !== field.defaultValue) push({ do: "say", ...JSON.parse(field.dataset.say), value: field.value, typing });
+  }
   const acts = {
     dismiss: (at) => { shown.delete($("notices")); at.closest(".notice").remove(); },
     clear: () => window.contrica.clear(),
