@@ -120,6 +120,13 @@ def test_a_density_is_highest_where_most_rows_are():
     assert trace["y"][row] == pytest.approx(3, abs=0.15)
 
 
+def test_a_histogram_has_no_line_of_a_kind_without_rows():
+    kept = {"drawn": "points", "background": True, "histogram": True}
+    found = valid(figures.scatter(some_points(), DATASET, ("x", "x"), **kept))
+    assert [each["name"] for each in found["data"]] == ["background", "foreground"]
+    assert all(sum(each["y"]) > 0 for each in found["data"])
+
+
 def test_a_histogram_has_the_shares_of_all_rows_of_the_dataset():
     points = some_points()
     figure = valid(
@@ -312,6 +319,11 @@ def test_every_quantity_has_one_sentence_and_its_page():
 def test_colours_are_searched_among_columns_and_variables(explorer):
     every = [each["value"] for each in colour_options(explorer, "dataset")]
     assert every[:3] == ["dataset", "column:kind", "column:age"]
+    data = explorer.data
+    own = {**data.metadata[0], "row": np.array([f"r{i}" for i in range(data.n_fore)], dtype=object)}
+    named = Explorer(replace(data, metadata=(own, *data.metadata[1:])))
+    assert "row" in named.data.columns_left_out
+    assert [each["value"] for each in colour_options(named, "dataset")] == every
     assert [each["value"] for each in colour_options(explorer, "dataset", "FOU")] == [
         *("variable:four", "dataset")
     ]

@@ -234,9 +234,8 @@ def _middles(edges: np.ndarray) -> np.ndarray:
 def _histogram(points: Points, colours: Colours, name: str, behind: bool) -> Figure:
     (low, high), _ = ranges(points)
     edges = np.linspace(low, high, BINS + 1)
-    sets = [
-        (kind, colour, points.fore[rows, 0]) for kind, colour, rows in _kind_rows(points, colours)
-    ]
+    told = _kind_rows(points, colours)
+    sets = [(kind, colour, points.fore[rows, 0]) for kind, colour, rows in told if rows.size]
     whole = max(len(points.fore), 1)
     data = [_steps(edges, np.histogram(own, edges)[0] / whole, c, kind) for kind, c, own in sets]
     if behind and len(points.back):
