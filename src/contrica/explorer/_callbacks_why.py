@@ -74,13 +74,13 @@ def register_why(app: dash.Dash, sessions: Sessions) -> None:
         explorer, state = desk.session.explorer, desk.state
         with desk.lock:
             chosen = desk.selected()
+        x, y = explorer.axes(state)
+        how = "Draw around some points" if x != y else "Drag across a part of the histogram"
         if desk.lasso is None:
-            return _empty(
-                "Draw around some points", "and see in what these rows differ from the others."
-            )
+            return _empty(how, "and see in what these rows differ from the others.")
         if not chosen.size or chosen.size == explorer.data.n_fore:
             which = "No foreground row is" if not chosen.size else "All foreground rows are"
-            return _empty(f"{which} inside", "Draw around some of the foreground's points.")
+            return _empty(f"{which} inside", f"{how}: at least one of the foreground, and not all.")
         return _differences(explorer.differences(state, chosen))
 
 
