@@ -274,6 +274,7 @@ def test_the_command_repeats_the_defaults_where_the_data_open_otherwise(folder):
 def test_the_command_names_a_file_that_looks_like_an_option(folder):
     (folder / "fore.csv").rename("-x.csv")
     data = _data(DataOptions(data="-x.csv", background=["back.csv"]), "error", None)
+    assert " ./-x.csv " in command_of(data, ViewState())
     check_command(Explorer(data), ViewState(n_components=1))
 
 
