@@ -177,6 +177,33 @@ def test_edits_are_undone_and_done_again_by_the_keyboard(context, demo):
         assert page.locator("#help").is_hidden()
 
 
+def test_a_click_beside_everything_does_nothing(context, demo):
+    with reading(context, demo) as reader:
+        before = reader.known
+        reader.click("#verdict")
+        reader.page.mouse.click(3, 400)
+        reader.settle()
+        reader.page.click("#colour")
+        reader.page.keyboard.press("Escape")
+        reader.settle()
+        assert reader.page.inner_text("#notices") == ""
+        assert reader.known == before
+
+
+def test_a_note_is_kept_before_its_field_is_left(context, demo):
+    with reading(context, demo) as reader:
+        page = reader.page
+        page.locator(".card textarea").first.press_sequentially("half a ")
+        page.wait_for_url(lambda url: "half" in url)
+        reader.settle()
+        page.keyboard.type("note")  # where the caret was
+        assert page.locator(".card textarea").first.input_value() == "half a note"
+        page.wait_for_url(lambda url: url.endswith("note1=half+a+note"))
+        page.reload()
+        reader.settle()
+        assert page.locator(".card textarea").first.input_value() == "half a note"
+
+
 def test_a_number_that_is_typed_is_as_good_as_a_line_that_is_dragged(context, demo):
     with reading(context, demo) as reader:
         reader.page.fill("#knob-pcs", "9")
@@ -271,6 +298,9 @@ def test_one_pattern_missing_metadata_and_ten_thousand_columns(context, tmp_path
         reader.do(do="set", field="n_foreground", value=1)
         assert len(reader.names) == 1
         assert page.locator("#scatter .scatterlayer .fills path").count() > 0  # a histogram
+        page.click("#tab-rows")
+        assert "Drag across" in page.inner_text("#rows")
+        page.click("#tab-how")
         reader.lasso([(0.6, 0.3), (0.99, 0.6)], closed=False)  # a range of it
         assert 20 < int(page.inner_text("#rows h2").split()[0]) < 100
         reader.do(do="undo")

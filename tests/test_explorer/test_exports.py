@@ -20,6 +20,7 @@ from contrica.errors import ContricaError, ParameterError, collected
 from contrica.explorer import Explorer, ViewState
 from contrica.explorer._data import demo_data
 from contrica.explorer._export import shown
+from contrica.explorer._repeat import command_of
 from contrica.models import load
 from tests.test_cli.shell import run
 from tests.test_explorer.small import small_data
@@ -256,6 +257,25 @@ def test_a_scale_is_that_of_the_opening_state_unless_a_state_is_given(folder):
     assert "scale='pooled'" in (folder / "one" / "repeat.py").read_text()
     assert run(*call, "two", "--state", "keep=1").exit_code == 0
     assert "scale" not in (folder / "two" / "repeat.py").read_text()
+
+
+def test_the_command_repeats_the_defaults_where_the_data_open_otherwise(folder):
+    data = replace(
+        _data(DataOptions(data="fore.csv", background=["back.csv"]), "error", None),
+        parameters={"scale": "pooled", "random_state": 0},
+    )
+    words = shlex.split(command_of(data, ViewState()), comments=True)
+    assert Explorer(data).default_state().scale == "pooled"
+    asked = next(each for each in words if each.startswith("--state="))
+    assert asked != "--state="  # which would be no state at all
+    assert ViewState.decode(asked.removeprefix("--state=")) == ViewState()
+
+
+def test_the_command_names_a_file_that_looks_like_an_option(folder):
+    (folder / "fore.csv").rename("-x.csv")
+    data = _data(DataOptions(data="-x.csv", background=["back.csv"]), "error", None)
+    assert " ./-x.csv " in command_of(data, ViewState())
+    check_command(Explorer(data), ViewState(n_components=1))
 
 
 @pytest.mark.parametrize(

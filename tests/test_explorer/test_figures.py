@@ -120,6 +120,13 @@ def test_a_density_is_highest_where_most_rows_are():
     assert trace["y"][row] == pytest.approx(3, abs=0.15)
 
 
+def test_a_histogram_has_no_line_of_a_kind_without_rows():
+    kept = {"drawn": "points", "background": True, "histogram": True}
+    found = valid(figures.scatter(some_points(), DATASET, ("x", "x"), **kept))
+    assert [each["name"] for each in found["data"]] == ["background", "foreground"]
+    assert all(sum(each["y"]) > 0 for each in found["data"])
+
+
 def test_a_histogram_has_the_shares_of_all_rows_of_the_dataset():
     points = some_points()
     figure = valid(
@@ -312,6 +319,11 @@ def test_every_quantity_has_one_sentence_and_its_page():
 def test_colours_are_searched_among_columns_and_variables(explorer):
     every = [each["value"] for each in colour_options(explorer, "dataset")]
     assert every[:3] == ["dataset", "column:kind", "column:age"]
+    data = explorer.data
+    own = {**data.metadata[0], "row": np.array([f"r{i}" for i in range(data.n_fore)], dtype=object)}
+    named = Explorer(replace(data, metadata=(own, *data.metadata[1:])))
+    assert "row" in named.data.columns_left_out
+    assert [each["value"] for each in colour_options(named, "dataset")] == every
     assert [each["value"] for each in colour_options(explorer, "dataset", "FOU")] == [
         *("variable:four", "dataset")
     ]
@@ -359,6 +371,31 @@ def test_what_is_said_is_kept_and_undone(desk):
     assert desk.session.saved[-1] == desk.state
     desk.make({"do": "redo"})
     assert names_of(desk.session.explorer, desk.state)[1] == "a name"
+
+
+def test_typing_is_kept_at_every_pause_and_undone_in_one_step(desk):
+    def types(value, field="note", **more):
+        desk.make({"do": "say", "index": 0, "field": field, "value": value, **more})
+
+    types("first")
+    for part in ("first ", "first and", "first and more"):
+        types(part, typing=True)
+    types("first and more.")  # the field is left
+    assert [each.edits[0].note for each in desk.session.saved] == [
+        *("first", "first and", "first and more", "first and more.")
+    ]
+    types("another", typing=True)
+    types("", typing=True)
+    desk.make({"do": "undo"})
+    assert desk.state.edits[0].note == "first and more."
+    desk.make({"do": "undo"})
+    assert desk.state.edits[0].note == "first"
+    types("first", typing=True)  # nothing new
+    types("one", "name", typing=True)
+    types("two", "name", typing=True)
+    types("first", typing=True)
+    desk.make({"do": "undo"})
+    assert (desk.state.edits[0].note, desk.state.edits[0].name) == ("first", "")
 
 
 def test_a_line_is_dragged_to_the_number_left_of_it_and_no_further_than_there_is(desk):

@@ -85,6 +85,14 @@ def test_names_that_a_bookmark_does_not_have_are_kept_beside_the_new_ones(data, 
     assert told["earlier"] == [NAMED.edit(1, name="lung").encode()]
 
 
+def test_what_is_typed_on_does_not_crowd_out_what_was_lost(tmp_path):
+    saved = SavedNames(tmp_path / "names.json", "key")
+    for name in ("a", "al", "alp", "beta", "bet"):
+        saved.save(ViewState().edit(0, name=name))
+    told = json.loads((tmp_path / "names.json").read_text())
+    assert told["earlier"] == ["name1=alp", "name1=beta"]
+
+
 def test_a_folder_that_cannot_be_written_is_told_of(data, tmp_path):
     folder = tmp_path / "file"
     folder.write_text("")

@@ -204,6 +204,8 @@ def _answer(desk: Desk, edit: dict[str, Any]) -> dict[str, Any]:
     state, explorer = desk.state, desk.session.explorer
     view, history = explorer.fit(state), desk.session.history
     address = state.encode()
+    if not address and state != explorer.default_state():  # another reader's page opens otherwise
+        address = state.fit_text
     return {
         "id": edit.get("id"),
         "tab": edit.get("tab"),

@@ -46,7 +46,8 @@ def colour_options(explorer: Explorer, chosen: str, search: str = "") -> list[di
     found = {"dataset": "foreground and background"}
     if data.has_groups:
         found["groups"] = "groups"
-    found |= {f"column:{name}": name for name in data.metadata[0]}
+    left_out = set(data.column_names) - set(data.columns)
+    found |= {f"column:{name}": name for name in data.metadata[0] if name not in left_out}
     found |= {f"variable:{name}": f"{name} (variable)" for name in data.names}
     words = search.casefold().split()
     match = [key for key, text in found.items() if all(word in text.casefold() for word in words)]

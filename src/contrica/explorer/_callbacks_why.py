@@ -74,13 +74,13 @@ def register_why(app: dash.Dash, sessions: Sessions) -> None:
         explorer, state = desk.session.explorer, desk.state
         with desk.lock:
             chosen = desk.selected()
+        x, y = explorer.axes(state)
+        how = "Draw around some points" if x != y else "Drag across a part of the histogram"
         if desk.lasso is None:
-            return _empty(
-                "Draw around some points", "and see in what these rows differ from the others."
-            )
+            return _empty(how, "and see in what these rows differ from the others.")
         if not chosen.size or chosen.size == explorer.data.n_fore:
             which = "No foreground row is" if not chosen.size else "All foreground rows are"
-            return _empty(f"{which} inside", "Draw around some of the foreground's points.")
+            return _empty(f"{which} inside", f"{how}: at least one of the foreground, and not all.")
         return _differences(explorer.differences(state, chosen))
 
 
@@ -131,7 +131,6 @@ def _differences(found: Differences) -> Html:
     title = element("h2", f"{found.n_rows:,} rows selected")
     parts = [
         element("div", title, element("span", class_="grow"), clear, class_="bar"),
-        note(f"Against the {found.n_others:,} other rows of the foreground."),
     ]
     for heading, own, count in (
         ("Variables", found.variables, N_VARIABLES),
@@ -140,7 +139,8 @@ def _differences(found: Differences) -> Html:
         if own:
             parts.append(element("h3", heading))
             parts.append(element("dl", _bars(own[:count]), class_="bars wide"))
-    return joined(parts, note(helped("Effect sizes", "differences"), f". {found.words}"))
+    told = (helped("What are these numbers?", "differences"), " ", found.words)
+    return joined(parts, note(*told))
 
 
 def _bars(found: tuple[Difference, ...]) -> list[Html]:

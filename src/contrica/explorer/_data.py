@@ -203,7 +203,7 @@ class ExplorerData:
         names = [name for name in self.column_names if name not in self.columns]
         if names:
             listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if names[5:] else "")
-            told.append(f"Nearly every row has a value of its own, or none has one: {listed}.")
+            told.append(f"No colours, as nearly every row has its own value or none: {listed}.")
         return " ".join(told)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -44,6 +44,8 @@ class Desk:
     lasso_axes : (int, int)
     jobs : dict of str to str
         The id of the last job of each kind.
+    typed : (int, str) or None
+        The pattern and the field of the last edit, where it was made while a reader typed.
     told : set of str
         Jobs whose end the page was told of.
     n_done : int
@@ -57,6 +59,7 @@ class Desk:
     lasso: np.ndarray | None = None
     lasso_axes: tuple[int, int] = (0, 1)
     n_lassos: int = 0
+    typed: tuple[int, str] | None = None
     jobs: dict[str, str] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
     n_done: int = 0
@@ -84,6 +87,8 @@ class Desk:
             action = _ACTIONS.get(do) if isinstance(do, str) else None
             if action is None:
                 raise _unknown("do", do)
+            if do != "say":
+                self.typed = None
             action(self, edit)
 
     def go(self, state: ViewState) -> None:
@@ -226,7 +231,14 @@ def _say(desk: Desk, edit: Mapping[str, Any]) -> None:
     said, value = edit.get("field"), edit.get("value")
     if said not in ("name", "note", "verdict") or not isinstance(value, str):
         raise _unknown("field", said)
-    desk.go(desk.state.edit(_pattern(desk, edit), **{said: value.strip()}))
+    index, old, history = _pattern(desk, edit), desk.state, desk.session.history
+    new = old.edit(index, **{said: value.strip()})
+    if desk.typed == (index, said) and history.past:  # typing that goes on is one step of undo
+        history = replace(history, now=history.past[-1], past=history.past[:-1])
+    desk.session.history = history.then(new)
+    goes_on = edit.get("typing") is True and new != history.now
+    desk.typed = (index, said) if goes_on else None
+    desk._arrived(old)
 
 
 def _move(desk: Desk, edit: Mapping[str, Any]) -> None:

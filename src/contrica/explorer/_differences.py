@@ -45,7 +45,9 @@ def differences_of(data: ExplorerData, rows: Sequence[int] | np.ndarray) -> Diff
     for name, column in data.columns.items():
         columns += _of_column(name, column, chosen)
     columns.sort(key=lambda each: -abs(each.size))
-    words = f"{n_rows} selected rows against the {n_others} others of the foreground. {WHY_NO_P}"
+    words = (
+        f"{n_rows:,} selected rows against the {n_others:,} others of the foreground. {WHY_NO_P}"
+    )
     if data.has_groups:
         words += " Rows of one group are alike: look at how many groups the selection holds."
     return Differences(n_rows, n_others, tuple(variables), tuple(columns[:N_LISTED]), words)

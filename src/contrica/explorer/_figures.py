@@ -234,9 +234,8 @@ def _middles(edges: np.ndarray) -> np.ndarray:
 def _histogram(points: Points, colours: Colours, name: str, behind: bool) -> Figure:
     (low, high), _ = ranges(points)
     edges = np.linspace(low, high, BINS + 1)
-    sets = [
-        (kind, colour, points.fore[rows, 0]) for kind, colour, rows in _kind_rows(points, colours)
-    ]
+    told = _kind_rows(points, colours)
+    sets = [(kind, colour, points.fore[rows, 0]) for kind, colour, rows in told if rows.size]
     whole = max(len(points.fore), 1)
     data = [_steps(edges, np.histogram(own, edges)[0] / whole, c, kind) for kind, c, own in sets]
     if behind and len(points.back):
@@ -309,11 +308,12 @@ def how_many(found: HowMany) -> Figure:
         axes[f"yaxis{end}"] = _axis(
             anchor=f"x{end}", domain=ROWS[i], type="log", fixedrange=True, **_decades(shown)
         )
-    lines = (
+    named = (
         ("ℓ", found.n_foreground, FORE, "x", "y"),
         ("r", found.n_background, BLUE, "x2", "y2"),
         ("components", found.dimension, INK, "x3", "y3"),
     )
+    lines = [(*each, count) for each, count in zip(named, counts, strict=True)]
     titles = ("contrast ratio of each direction", "eigenvalues: foreground, background", "variance")
     layout = _layout(
         **axes,
@@ -365,7 +365,7 @@ def _raised(power: int) -> str:
     return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def _line(name: str, number: int, colour: str, x: str, y: str) -> Figure:
+def _line(name: str, number: int, colour: str, x: str, y: str, count: int) -> Figure:
     return {
         "type": "line",
         "name": name,
@@ -382,7 +382,7 @@ def _line(name: str, number: int, colour: str, x: str, y: str) -> Figure:
             # where the curve beside it is not: eigenvalues fall from the top
             "textposition": "start" if name == "r" else "end",
             "textangle": 0,
-            "xanchor": "left",
+            "xanchor": "left" if number < 0.6 * count else "right",  # within the plot
             "yanchor": "bottom" if name == "r" else "top",
             "padding": 5,
             "font": {"color": colour, "size": 12},

@@ -146,7 +146,11 @@ def command_of(data: ExplorerData, state: ViewState) -> str:
             "a command reads files",
             "Export the script, or write the data to files and open those.",
         )
-    words = ["contrica", "explore", *data.source.words, f"--state={state.encode()}"]
+    words = list(data.source.words)
+    if words and words[0].startswith("-"):  # a file, not an option
+        words[0] = f"./{words[0]}"
+    # without a state the data open with their own, which the defaults need not be
+    words = ["contrica", "explore", *words, f"--state={state.encode() or state.fit_text}"]
     return "\n".join(
         [
             "# In the folder that the explorer was started in: writes tables, model, report and script.",

@@ -14,7 +14,7 @@ import numpy as np
 
 from contrica.errors import ContricaError
 from contrica.explorer._data import ExplorerData
-from contrica.explorer._state import ViewState
+from contrica.explorer._state import Edit, ViewState
 from contrica.output import output_file
 
 __all__ = ["Places", "SavedNames", "fingerprint"]
@@ -65,7 +65,7 @@ class SavedNames:
         self._text = ""
         self._earlier: list[str] = []
         self._is_kept = kept
-        self.words = f"Names and notes are kept in {path.name} once there are some."
+        self.words = f"Names go to {path.name}."
         if not kept:
             self.words = "Names and notes are not kept: too many files of the explorer are in use."
 
@@ -87,7 +87,7 @@ class SavedNames:
         except ContricaError as error:
             self.words = f"{self.path.name} cannot be read: {error}"
             return None
-        self.words = f"Names and notes are kept in {self.path.name}."
+        self.words = f"Names are kept in {self.path.name}."
         return state
 
     def save(self, state: ViewState) -> None:
@@ -117,7 +117,7 @@ class SavedNames:
                 self.words = f"Names and notes cannot be kept in {self.path.name} ({error})."
                 return
             self._text = text
-            self.words = f"Names and notes are kept in {self.path.name}."
+            self.words = f"Names are kept in {self.path.name}."
 
 
 class Places:
@@ -184,7 +184,19 @@ def _loses(text: str, state: ViewState) -> bool:
     except ContricaError:
         return True
     said = {(each.name, each.note, each.verdict) for each in state.edits}
-    return any((each.name, each.note, each.verdict) not in said for each in before.edits)
+    now = {(each.fit, each.index): each for each in state.edits}
+    return any(
+        (each.name, each.note, each.verdict) not in said
+        and not _goes_on(each, now.get((each.fit, each.index)))
+        for each in before.edits
+    )
+
+
+def _goes_on(old: Edit, new: Edit | None) -> bool:
+    """Whether more was typed behind what was said."""
+    if new is None or new.verdict != old.verdict:
+        return False
+    return new.name.startswith(old.name) and new.note.startswith(old.note)
 
 
 def _lock_of(path: Path) -> Path:

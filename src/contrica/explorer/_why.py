@@ -46,9 +46,8 @@ def why_not_background(fits: Fits, state: ViewState, index: int) -> Why:
     nearest = _nearest_background(view, i)
     others, notes = _others(fits, state, view.components[i])
     words = [
-        f"The score varies {_over(above.variance, below.variance):.3g} times as much in the "
-        f"foreground as in the background, which has {share:.0%} of its variance in both (50 % would "
-        "be no difference).",
+        f"The score's variance in the foreground is {_over(above.variance, below.variance):.3g} times "
+        f"that in the background, whose share of both is {share:.0%}: 50% would be no difference.",
         "No background pattern was looked for by this solver."
         if nearest is None
         else f"The nearest background pattern is number {nearest[0] + 1}, |cosine| {nearest[1]:.2f}.",

@@ -127,7 +127,6 @@
       if (location.search || location.hash !== (state.address ? address : "")) history.replaceState(null, "", state.address ? location.pathname + address : address);
       if (sending && state.tab === tab && state.id >= sending.id) sending = null;
       root.dataset.ready = "";
-      root.dataset.edit = String(state.id);
       next();
       return window.dash_clientside.no_update;
     },
@@ -176,9 +175,20 @@
     else if (at.getAttribute("role") === "tab") openTab(at);
   });
   document.addEventListener("focusout", ({ target }) => {
-    if (filling || !target.dataset?.say || target.value === target.defaultValue) return;
-    push({ do: "say", ...JSON.parse(target.dataset.say), value: target.value });
+    if (!filling) say(target, false);
   });
+  // what is being typed is kept when the typing pauses, too: a page can end without a field being left
+  let pause = 0;
+  document.addEventListener("input", ({ target }) => {
+    if (!target.dataset?.say) return;
+    clearTimeout(pause);
+    pause = setTimeout(() => say(document.activeElement, true), 800);
+  });
+  function say(field, typing) {
+    if (!field?.dataset?.say) return;
+    clearTimeout(pause);
+    if (field.value !== field.defaultValue) push({ do: "say", ...JSON.parse(field.dataset.say), value: field.value, typing });
+  }
   const acts = {
     dismiss: (at) => { shown.delete($("notices")); at.closest(".notice").remove(); },
     clear: () => window.contrica.clear(),
