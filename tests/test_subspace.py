@@ -1,3 +1,4 @@
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -306,6 +307,21 @@ def test_permutations_that_products_do_not_resolve_have_their_covariances_formed
     found = count_directions(design, rng=np.random.default_rng(1), n_permutations=59)
     assert_allclose(found.p_values, expected.p_values)
     assert_allclose(found.null_mean, expected.null_mean, rtol=1e-3)
+
+
+def test_a_split_takes_little_more_than_its_covariances():
+    """Each is made in place: two covariances, two sums of products, and one matrix at a time."""
+    p = 300
+    X, Y = np.random.default_rng(0).standard_normal((2, 90, p))
+    design = RowDesign(X, [Y])
+    tracemalloc.start()
+    try:
+        design.observed()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # blocks of rows besides; with stacks of both it was more than eight matrices
+    assert peak < 6 * 8 * p**2
 
 
 def test_covariances_of_other_rows_are_not_taken_for_theirs(rng):
