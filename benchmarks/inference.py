@@ -144,7 +144,7 @@ def one_fixed(n_resamples, seed):
         )
         ratios.append(np.mean((x - y.mean()) ** 2) / y.var())
     found = np.array(ratios)[:, None]
-    low, high = _ratio_intervals(found, np.ones(found.shape, dtype=bool), (1 - 1 / n) ** n)[0]
+    low, high = _ratio_intervals(found, found, (1 - 1 / n) ** n)[0]
     return low <= 5.0 <= high  # of the mean 2 and variance 4 against 1 and 1
 
 

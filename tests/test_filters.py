@@ -101,7 +101,7 @@ def test_a_fit_says_how_much_and_has_unit_gain_on_its_patterns(tmp_path):
     S = shrunk(np.cov(rows.T, bias=True), expected)
     assert_allclose(model.filters_, filters_of(model.components_.T, S).T, rtol=1e-6)
     assert_allclose(np.sum(model.filters_ * model.components_, axis=1), 1)
-    assert f"filters: without {expected:.1%} of the covariances" in model.summary()
+    assert f"filters: covariances shrunk by {expected:.1%}" in model.summary()
     save(model, tmp_path / "model.npz")
     assert load(tmp_path / "model.npz").filter_shrinkage_ == expected
 

@@ -433,11 +433,28 @@ def test_patterns_are_matched_one_to_one_also_where_a_fit_has_fewer(rng):
     assert_allclose(_matched(own[:, [2]], own)[2], (0, 1.0))
 
 
-def test_ratio_intervals_are_scaled_about_their_median():
-    ratios = np.exp(np.linspace(-1, 1, 101))[:, None] * 5
-    low, high = _ratio_intervals(ratios, np.ones((101, 1), dtype=bool), 0.25)[0]
+def test_ratio_intervals_are_about_refits_and_as_wide_as_the_fit_varies():
+    fitted = np.exp(np.linspace(-1, 1, 101))[:, None] * 7
+    ratios = np.where(np.arange(101) < 90, 5.0, np.nan)[:, None]  # ten did not return
+    low, high = _ratio_intervals(ratios, fitted, 0.2)[0]
     # the order statistic of rank .05 × 102 is the fifth and a tenth of the way to the sixth
     assert_allclose([low, high], 5 * np.exp([-0.459, 0.459]), rtol=1e-12)
+
+
+def test_ratio_intervals_of_a_direction_that_does_not_vary_cover(rng):
+    """Rows that draws leave out overlap: they vary less than samples of their own."""
+    n, inside = 400, []
+    for _ in range(300):
+        above, below = 2 * rng.exponential(size=n), rng.exponential(size=n)
+        ratios = []
+        for _ in range(50):
+            left = [np.setdiff1d(np.arange(n), rng.integers(n, size=n)) for _ in range(2)]
+            x, y = above[left[0]], below[left[1]]
+            ratios.append(np.mean((x - y.mean()) ** 2) / y.var())
+        own = np.array(ratios)[:, None]
+        low, high = _ratio_intervals(own, own, (1 - 1 / n) ** n)[0]
+        inside.append(low <= 5 <= high)  # of the mean 2 and variance 4 against 1 and 1
+    assert 0.84 <= np.mean(inside) <= 0.95  # of 300, four standard errors; by √q it was .80
 
 
 @pytest.mark.parametrize("n", [19, 20, 100])
@@ -446,7 +463,7 @@ def test_an_interval_of_few_resamples_holds_nine_tenths_of_further_ones(n, rng):
     inside = []
     for _ in range(2000):
         own = rng.lognormal(size=(n + 1, 1))
-        low, high = _ratio_intervals(own[:n], np.ones((n, 1), dtype=bool), 1.0)[0]
+        low, high = _ratio_intervals(own[:n], own[:n], 0.5)[0]
         inside.append(low <= own[n, 0] <= high)
     assert abs(np.mean(inside) - 0.9) < 0.025  # of 2000 draws: nearly four standard errors
 

@@ -100,7 +100,7 @@ class Reader:
         mouse.up()
         return self.settle()
 
-    def lasso(self, corners):
+    def lasso(self, corners, *, closed=True):
         """Draw around rows; corners are shares of the plot's width and height, from its upper left."""
         self.page.locator("#stack").scroll_into_view_if_needed()
         box = self.page.locator("#scatter .nsewdrag").bounding_box()
@@ -108,7 +108,7 @@ class Reader:
         mouse = self.page.mouse
         mouse.move(*points[0])
         mouse.down()
-        for point in (*points[1:], points[0]):
+        for point in (*points[1:], *points[: int(closed)]):
             mouse.move(*point, steps=4)
         mouse.up()
         self.page.wait_for_selector("#tab-rows[aria-selected=true]")  # plotly takes its time

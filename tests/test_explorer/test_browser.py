@@ -271,6 +271,8 @@ def test_one_pattern_missing_metadata_and_ten_thousand_columns(context, tmp_path
         reader.do(do="set", field="n_foreground", value=1)
         assert len(reader.names) == 1
         assert page.locator("#scatter .scatterlayer .fills path").count() > 0  # a histogram
+        reader.lasso([(0.6, 0.3), (0.99, 0.6)], closed=False)  # a range of it
+        assert 20 < int(page.inner_text("#rows h2").split()[0]) < 100
         reader.do(do="undo")
         reader.do(do="set", field="colour", value="column:age")
         assert "no value" in page.inner_text("#legend")

@@ -250,9 +250,18 @@ def test_a_result_folder_opens_with_the_parameters_of_its_fit(folder):
     check_command(explorer, state.edit(0, name="kept"))
 
 
+def test_a_scale_is_that_of_the_opening_state_unless_a_state_is_given(folder):
+    call = ("explore", "fore.csv", "--background", "back.csv", "--scale", "pooled", "--out")
+    assert run(*call, "one").exit_code == 0
+    assert "scale='pooled'" in (folder / "one" / "repeat.py").read_text()
+    assert run(*call, "two", "--state", "keep=1").exit_code == 0
+    assert "scale" not in (folder / "two" / "repeat.py").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (["fore.csv", "--background", "back.csv", "--scale", "odd"], "scale"),
         (["missing.csv", "--background", "back.csv"], "missing.csv"),
         (["--background", "back.csv"], "without DATA"),
         (["fore.csv"], "no background"),

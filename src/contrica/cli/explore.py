@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ import typer
 
 from contrica.cli.config import load_config
 from contrica.cli.console import print_line, progress
-from contrica.cli.options import DataOptions, Missing, Overwrite
+from contrica.cli.options import DataOptions, Missing, Overwrite, Scale
 from contrica.cli.pair import Data, Pair
 from contrica.cli.reading import read_pair
 from contrica.cli.reporting import ReportOptions
@@ -25,6 +25,7 @@ from contrica.explorer._server import serve
 from contrica.models import load
 from contrica.output import output_folder
 from contrica.rows.products import in_memory
+from contrica.rows.units import SCALES
 from contrica.validation import check_choice
 
 # What the page sets itself, and what is of one machine or one run.
@@ -44,6 +45,7 @@ def explore(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
+    scale: Scale = "none",
     missing: Missing = "error",
     image_shape: Annotated[
         str | None,
@@ -75,6 +77,9 @@ def explore(
     asked = ViewState.decode(state) if state else None
     with progress("reading"):
         found = _data(data, missing, ReportOptions(image_shape=image_shape).shape)
+        if scale != "none":  # which the page can change, as a state says
+            check_choice("scale", scale, SCALES)
+            found = replace(found, parameters={**found.parameters, "scale": scale})
     if output is not None:
         _write(found, asked, output, overwrite)
         return

@@ -76,6 +76,19 @@ def register_scatter(app: dash.Dash, sessions: Sessions) -> None:
         desk = desk_of(sessions.current())
         return _drawn(desk)
 
+    _register_fields(app, sessions)
+    _register_rows(app, sessions)
+    app.clientside_callback(
+        ClientsideFunction("contrica", "drawn"),
+        Output("sink", "data", allow_duplicate=True),
+        Input("points", "data"),
+        prevent_initial_call=True,
+    )
+
+
+def _register_fields(app: dash.Dash, sessions: Sessions) -> None:
+    """Axes, colours, and switches of what is drawn."""
+
     @app.callback(
         Output("axis-x", "options"),
         Output("axis-y", "options"),
@@ -129,6 +142,10 @@ def register_scatter(app: dash.Dash, sessions: Sessions) -> None:
         found = colour_options(session.explorer, kept, str(search or "")[:200])
         return found, dash.no_update if searched else kept
 
+
+def _register_rows(app: dash.Dash, sessions: Sessions) -> None:
+    """What is known of the row below the pointer."""
+
     @app.callback(Output("told", "data"), Input("hovered", "data"), prevent_initial_call=True)
     @told
     def hovered(at: Any) -> Any:
@@ -140,12 +157,6 @@ def register_scatter(app: dash.Dash, sessions: Sessions) -> None:
         )
         return {"at": at.get("at"), "text": words}
 
-    app.clientside_callback(
-        ClientsideFunction("contrica", "drawn"),
-        Output("sink", "data", allow_duplicate=True),
-        Input("points", "data"),
-        prevent_initial_call=True,
-    )
     app.clientside_callback(
         ClientsideFunction("contrica", "told"),
         Output("sink", "data", allow_duplicate=True),

@@ -112,10 +112,9 @@ class Desk:
         if self.lasso is None:
             return np.empty(0, dtype=int)
         scores = self.session.explorer.fit(self.state).scores_fore
-        x, y = self.lasso_axes
-        if max(x, y) >= scores.shape[1]:
-            return np.empty(0, dtype=int)
-        return np.flatnonzero(inside(scores[:, [x, y]], self.lasso))
+        # as drawn: where there are fewer patterns, the last one
+        drawn = np.minimum(self.lasso_axes, scores.shape[1] - 1)
+        return np.flatnonzero(inside(scores[:, drawn], self.lasso))
 
 
 def inside(points: np.ndarray, corners: np.ndarray) -> np.ndarray:

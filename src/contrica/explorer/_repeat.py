@@ -99,6 +99,7 @@ def _files(data: ExplorerData) -> list[str]:
     return [
         "from contrica.cli.options import DataOptions",
         "from contrica.cli.pair import several",
+        "from contrica.cli.pair import several",
         "from contrica.cli.reading import read_pair",
         "",
         "# in the folder that the explorer was started in",

@@ -223,6 +223,7 @@ class Study:
 
     Attributes
     ----------
+    model : estimator
     fore, back : ndarray or scipy.sparse matrix
         Rows as they are: every refit fills gaps by itself.
     filled : tuple of ndarray or scipy.sparse matrix
@@ -247,7 +248,7 @@ class Study:
             for part, own in zip(datasets, (self.fore, self.back), strict=True)
         )
         self.groups = _groups(datasets, labels)
-        self.refitted = _refitted(model)
+        self.model, self.refitted = model, _refitted(model)
 
     @property
     def names(self) -> list[str]:

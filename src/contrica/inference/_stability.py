@@ -32,11 +32,16 @@ NOTHING_NEW = 1.1
 
 
 class Returned(NamedTuple):
-    """What one refit says of every pattern of the model; NaN where it has none for it."""
+    """What one refit says of every pattern of the model; NaN where it has none for it.
+
+    ``ratios`` are k(f) of the refit's patterns in rows that were not drawn, ``fitted_ratios`` of the
+    model's own.
+    """
 
     similarity: np.ndarray
     patterns: np.ndarray
     ratios: np.ndarray
+    fitted_ratios: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -148,8 +153,9 @@ def stability(
 
     Intervals of loadings are pointwise, about those of the fit, by the standard deviation over the
     resamples in which the pattern returned. A ratio of variances along directions fitted to the same rows
-    is biased upward; here directions are of the rows drawn and variances of those left out, whose larger
-    spread is scaled to that of all rows. A stable pattern need not be of the foreground alone: copies of
+    is biased upward: its interval is about the median of directions of the rows drawn and variances of
+    those left out, and as wide as the ratio along the fit's own direction varies between samples of that
+    size. A stable pattern need not be of the foreground alone: copies of
     a background pattern are named.
 
     Parameters
@@ -227,12 +233,16 @@ class _Task(NamedTuple):
         """Fit a part, and match its patterns."""
         study, (patterns, scores, some) = self
         count, p = patterns.shape
-        found = Returned(np.zeros(count), np.full((count, p), np.nan), np.full(count, np.nan))
+        missing = np.full(count, np.nan)
+        fitted = [_ratio_of_others(study, part, study.model, i) for i in range(count)]
+        found = Returned(
+            np.zeros(count), np.full((count, p), np.nan), missing.copy(), np.array(fitted)
+        )
         try:
             model = study.fit(part, seed)
         except (ContricaError, ValueError, np.linalg.LinAlgError) as error:
             logger.info("a resample could not be fitted: %s", error)
-            return found._replace(similarity=np.full(count, np.nan))
+            return found._replace(similarity=missing)
         others = _scores(study.filled[0][some], model._source_filters())
         pairs = _matched(others, scores)
         for i, (j, similarity) in enumerate(pairs):
@@ -265,7 +275,7 @@ def _matched(others: np.ndarray, own: np.ndarray) -> list[tuple[int, float]]:
 
 
 def _ratio_of_others(study: Study, part: Part, model: Any, number: int) -> float:
-    """k(f) of the rows that were not drawn, in the refit's own scale."""
+    """k(f) of the rows that were not drawn, in the scale of a model."""
     fore, back = (
         np.setdiff1d(np.arange(rows.shape[0]), own)
         for rows, own in ((study.fore, part.fore), (study.back, part.back))
@@ -312,8 +322,11 @@ def _summed(
     if found:
         back = similarity >= FOUND
         intervals = _intervals(model.components_, np.array([each.patterns for each in found]), back)
-        share = _share_left(study)
-        ratios = _ratio_intervals(np.array([each.ratios for each in found]), back, share)
+        ratios = _ratio_intervals(
+            np.where(back, [each.ratios for each in found], np.nan),
+            np.array([each.fitted_ratios for each in found]),
+            _share_left(study),
+        )
     return Stability(
         index,
         np.sum(similarity >= FOUND, axis=0),
@@ -372,15 +385,20 @@ def _intervals(fitted: np.ndarray, patterns: np.ndarray, back: np.ndarray) -> np
     return found
 
 
-def _ratio_intervals(ratios: np.ndarray, back: np.ndarray, share: float) -> np.ndarray:
-    """About the median, on the scale of logarithms; rows left out are a share of all, and vary more."""
+def _ratio_intervals(ratios: np.ndarray, fitted: np.ndarray, share: float) -> np.ndarray:
+    """Of 90 %, by logarithms: about the median of refits, as wide as the fit's own ratio varies.
+
+    Both are of the rows that were left out. These are a share q of all, drawn without replacement, so
+    that their spread is √((1 − q)/q) times the standard error of all rows.
+    """
     found = np.full((ratios.shape[1], 2), np.nan)
-    for i, own in enumerate(ratios.T):
-        own = np.log(own[back[:, i] & (own > 0)])
-        if own.size > 1:
+    for i, (own, fixed) in enumerate(zip(ratios.T, fitted.T, strict=True)):
+        own, fixed = (np.log(each[each > 0]) for each in (own, fixed))  # NaN is not above 0
+        if own.size > 1 and fixed.size > 1:
             # order statistics of rank q (n + 1), so that few resamples do not make intervals too short
-            low, middle, high = np.quantile(own, (0.05, 0.5, 0.95), method="weibull")
-            found[i] = np.exp(middle + np.sqrt(share) * (np.array([low, high]) - middle))
+            low, middle, high = np.quantile(fixed, (0.05, 0.5, 0.95), method="weibull")
+            reach = np.sqrt(share / (1 - share)) * (np.array([low, high]) - middle)
+            found[i] = np.exp(np.median(own) + reach)
     return found
 
 
