@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,14 +20,7 @@ from contrica.solvers.problem import Problem, Separation
 from contrica.solvers.subspace_solver import check_dimension
 from contrica.validation import check_choice
 
-__all__ = ["ContrastiveICA", "PreferredStart"]
-
-
-class PreferredStart(NamedTuple):
-    """Where the rotation of a refit starts: filters of a fit as rows, and so many random rotations."""
-
-    filters: np.ndarray
-    n_starts: int
+__all__ = ["ContrastiveICA"]
 
 
 class ContrastiveICA(BaseContrastive):
@@ -344,11 +337,6 @@ class ContrastiveICA(BaseContrastive):
 
     def _separate(self, problem: Problem, rng: np.random.Generator) -> Separation:
         request = self._request
-        preferred: PreferredStart | None = vars(self).get("_preferred_start")
-        if preferred is not None:
-            start = preferred.filters.T
-            start = start if self.basis_ is None else self.basis_.T @ start
-            request = request._replace(start=start, n_starts=preferred.n_starts)
         if problem.backs:
             choice = solve(problem, request, self.solver, rng=rng)
         else:

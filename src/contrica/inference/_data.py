@@ -11,7 +11,7 @@ from sklearn.base import clone
 from contrica.errors import DataError, GroupsError, ParameterError, collected
 from contrica.estimators._background import Background, GroupLabels, group_labels
 from contrica.estimators._base import BaseContrastive
-from contrica.estimators._contrastive_ica import ContrastiveICA, PreferredStart
+from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
 from contrica.rows.device import to_numpy
 from contrica.rows.groups import Groups
@@ -202,10 +202,6 @@ def _is_empty(part: Dataset) -> np.ndarray:
     return np.concatenate([np.isnan(to_numpy(block)).all(axis=1) for block in blocks])
 
 
-# Random rotations that a refit starts from beside that of the fit, to see whether another one is better.
-N_RANDOM_STARTS = 3
-
-
 class Part(NamedTuple):
     """Some rows of both datasets: their numbers, and the group of each where rows come in groups."""
 
@@ -253,8 +249,6 @@ class Study:
         )
         self.groups = _groups(datasets, labels)
         self.model, self.refitted = model, _refitted(model)
-        in_subspace = getattr(model, "solver_", None) == "subspace"
-        self.filters = model.filters_ if in_subspace else None
 
     @property
     def names(self) -> list[str]:
@@ -263,15 +257,13 @@ class Study:
             return []
         return list(dict.fromkeys([*self.groups[0].names, *self.groups[1].names]))
 
-    def fit(self, part: Part, seed: Sequence[int], *, near: bool = False) -> Any:
+    def fit(self, part: Part, seed: Sequence[int]) -> Any:
         """Fit some of the rows, at the ranks of the model.
 
         Parameters
         ----------
         part : Part
         seed : sequence of int
-        near : bool
-            Whether a search for the rotation starts from the model's too, besides fewer random ones.
 
         Returns
         -------
@@ -279,8 +271,6 @@ class Study:
         """
         model = clone(self.refitted)
         model.random_state = np.random.default_rng(seed)
-        if near and self.filters is not None:
-            model._preferred_start = PreferredStart(self.filters, N_RANDOM_STARTS)
         labels = {}
         if part.fore_groups is not None:
             labels = {"groups": part.fore_groups, "background_groups": part.back_groups}

@@ -147,9 +147,9 @@ def stability(
 
     Rows of each dataset are drawn with replacement; groups, where given, with all of their rows, a paired
     group with both halves. Every resample is fitted anew, with the solver, the dimensions and the ranks
-    of the model (a search for a rotation starts from the model's too, besides random ones), and its
-    patterns are matched with the model's by optimal assignment of the |correlation|
-    of scores, which units of the variables do not change. Where rows have groups, each one is also left
+    of the model but from random starts of its own, and its patterns are matched with the model's by
+    optimal assignment of the |correlation| of scores, which units of the variables do not change. Where
+    rows have groups, each one is also left
     out once. With fewer than ten groups in a dataset that is all that is done.
 
     Intervals of loadings are pointwise, about those of the fit, by the standard deviation over the
@@ -191,7 +191,7 @@ def stability(
     without = [
         study.of_groups([name for name in study.names if name != left]) for left in study.names
     ]
-    task = _Task(study, _Compared.of(model, study), near=True)
+    task = _Task(study, _Compared.of(model, study))
     found = _run(task.resample, parts, seed, n_jobs, "resamples", verbose)
     left = _run(task.resample, without, seed + 1, n_jobs, "fits without a group", verbose)
     return _summed(model, study, found, left)
@@ -225,15 +225,14 @@ class _Compared(NamedTuple):
 
 
 class _Task(NamedTuple):
-    """Fits of parts; ``near`` the rotation of the fit, or as if there were none."""
+    """Fits of parts, which know nothing of the fit that they are compared with."""
 
     study: Study
     compared: _Compared
-    near: bool = False
 
     def resample(self, part: Part, seed: Sequence[int]) -> Returned:
         """Fit a part, and match its patterns."""
-        study, (fitted, scores, some), near = self
+        study, (fitted, scores, some) = self
         count, p = fitted.shape
         missing = np.full(count, np.nan)
         others = _not_drawn(study, part)
@@ -241,7 +240,7 @@ class _Task(NamedTuple):
         patterns = np.full((count, p), np.nan)
         found = Returned(np.zeros(count), patterns, missing.copy(), np.array(ratios))
         try:
-            model = study.fit(part, seed, near=near)
+            model = study.fit(part, seed)
         except (ContricaError, ValueError, np.linalg.LinAlgError) as error:
             logger.info("a resample could not be fitted: %s", error)
             return found._replace(similarity=missing)

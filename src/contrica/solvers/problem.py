@@ -118,10 +118,6 @@ class Request(NamedTuple):
         r and ℓ; ``None`` where the data are to choose.
     deflation, max_iter, tol
         As of the estimators.
-    start : ndarray of shape (n_features, k) or None
-        Filters that a rotation starts from besides random ones, in the coordinates worked in.
-    n_starts : int or None
-        Random rotations to start from; ``None`` as many as usual.
     """
 
     n_components: int | None = 2
@@ -130,8 +126,6 @@ class Request(NamedTuple):
     deflation: str = "thin"
     max_iter: int | None = None
     tol: float = 1e-8
-    start: np.ndarray | None = None
-    n_starts: int | None = None
 
     @property
     def step_limit(self) -> dict[str, Any]:

@@ -317,7 +317,8 @@ class _Batches(NamedTuple):
 
 
 def _split(counts: np.ndarray, parts: Sequence[_Sums]) -> Split:
-    return Split.of(counts.astype(float), *_stacked(parts))
+    sums = namespace(parts[0].one).stack([part.one for part in parts])
+    return Split.of(counts.astype(float), sums, [part.two for part in parts])
 
 
 def _stacked(parts: Sequence[_Sums]) -> tuple[Any, Any]:

@@ -81,7 +81,7 @@ class Split(NamedTuple):
         counts : ndarray of shape (2,)
             Rows.
         sums : ndarray or tensor of shape (2, p)
-        products : ndarray or tensor of shape (2, p, p)
+        products : ndarray or tensor of shape (2, p, p), or sequence of them
             ``Σ x xᵀ``.
         means : ndarray of shape (p, p) or None
             ``Σ m_g m_gᵀ n_g`` over the means of the background's groups.
@@ -93,9 +93,13 @@ class Split(NamedTuple):
         """
         rows = like(sums, counts)
         centres = sums / rows[:, None]
-        outer = centres[:, :, None] * centres[:, None, :]
-        fore, back = products / rows[:, None, None] - outer
-        between = None if means is None else means - counts[1] * outer[1]
+        fore, back = (
+            _about(product / count, centre)
+            for product, count, centre in zip(products, rows, centres, strict=True)
+        )
+        between = None
+        if means is not None:
+            between = means - counts[1] * (centres[1][:, None] * centres[1][None, :])
         return cls(fore, back, float(counts[0]), float(counts[1]), between, n_groups)
 
     @property
@@ -163,6 +167,12 @@ class Split(NamedTuple):
             between=between,
             whole_rounding=self.rounding,
         )
+
+
+def _about(products: Any, centre: Any) -> Any:
+    """A mean of products, which is overwritten, less those of the centre."""
+    products -= centre[:, None] * centre[None, :]
+    return products
 
 
 def _within(matrix: Any, projector: Any) -> float:

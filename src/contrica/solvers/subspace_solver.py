@@ -14,7 +14,6 @@ from contrica.decompositions import Decomposition
 from contrica.errors import GroupsError, GroupWarning, ParameterError, PatternWarning, warn
 from contrica.solvers.contrast_directions import contrast_axes
 from contrica.solvers.group_design import GroupDesign
-from contrica.solvers.negentropy import N_STARTS
 from contrica.solvers.permutation_null import LEVEL, ContrastScree, count_directions
 from contrica.solvers.problem import Problem, Request, Separation, nothing
 from contrica.solvers.ranks import Ranks
@@ -97,8 +96,6 @@ def _search(
         rng=rng,
         skip=skip,
         floor=floor,
-        start=request.start,
-        n_starts=request.n_starts or N_STARTS,
         **request.step_limit,
     )
 

@@ -28,7 +28,7 @@ __all__ = ["WideNull", "is_wide"]
 # Fewer variables than this are decomposed as fast.
 MIN_FEATURES = 150
 # Products with the rows that the largest ratio of a permutation takes, about.
-N_PRODUCTS = 25
+N_PRODUCTS = 32
 # Residuals, relative to θ (1 − θ), at which the error of a ratio is a thousandth or less; and, relative
 # to θ, at which rounding is left, of singles and of doubles.
 ENOUGH, SINGLE, DOUBLE = 1e-2, 1e-5, 1e-10
@@ -36,8 +36,8 @@ ENOUGH, SINGLE, DOUBLE = 1e-2, 1e-5, 1e-10
 # are smaller by this share.
 RESIDUALS, MARGIN = 10, 0.02
 # A start that has next to nothing of the leading eigenvector finds the next one first, with a small
-# residual: in one of a hundred after 15 products, in none of some hundreds after 20.
-MIN_PRODUCTS, CHECKED_EVERY, MAX_PRODUCTS = 20, 2, 300
+# residual: one in a hundred does after 14 products, and still after 20. Of two starts both would have to.
+STARTS, MIN_PRODUCTS, CHECKED_EVERY, MAX_PRODUCTS = 2, 12, 2, 300
 # Rows of a larger condition, the trace of their scatter over its least eigenvalue, need doubles.
 MAX_CONDITION = 1e8
 # Entries of rows that are kept in single precision, 256 MB of them, at most.
@@ -251,10 +251,12 @@ class WideNull:
             beside = limit - shares
             open_ = (beside >= -SINGLE * limit) & (beside <= np.maximum(residuals, SINGLE * limit))
             open_ |= SINGLE * shares > ENOUGH * (1 - shares)
+        unresolved = np.zeros(which.size, dtype=bool)
         if open_.any():
-            shares[open_] = _lanczos(whitened.take(open_), limit, DOUBLE, is_enough)[0]
+            shares[open_], residuals = _lanczos(whitened.take(open_), limit, DOUBLE, is_enough)
+            unresolved[open_] = np.isinf(residuals)
         found = m * shares / (n * np.maximum(1 - shares, np.finfo(float).eps))
-        for i in np.flatnonzero(shares > MAX_SHARE):
+        for i in np.flatnonzero((shares > MAX_SHARE) | unresolved):
             found[i] = self._by_covariances(which[i], floors[i], left_out)
         return np.asarray(found)
 
@@ -346,8 +348,24 @@ def _lanczos(
     """Largest eigenvalues of several operators, each between 0 and 1, from random starts; residuals.
 
     Near the bound residuals end small; elsewhere where the eigenvalue is known well enough or, if to be
-    above the bound ``is_enough``, there. No vectors are kept: orthogonality that is lost makes copies of
-    an eigenvalue, and not another one.
+    above the bound ``is_enough``, there. They are infinite where the products did not suffice. No start
+    finds a value that is too large, so that the larger of what two find is kept.
+    """
+    count = operator.turned.shape[1]
+    both = operator.take(np.tile(np.arange(count), STARTS))
+    found, residuals = (
+        part.reshape(STARTS, count) for part in _followed(both, bound, smallest, is_enough)
+    )
+    best = found.argmax(axis=0), np.arange(count)
+    return found[best], residuals[best]
+
+
+def _followed(
+    operator: _Whitened, bound: float, smallest: float, is_enough: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same from one start each.
+
+    No vectors are kept: orthogonality that is lost makes copies of an eigenvalue, and not another one.
     """
     p, count = operator.turned.shape
     # a fixed generator: what is found is a function of the rows alone
@@ -379,6 +397,8 @@ def _lanczos(
             operator, going = operator.take(~done), going[~done]
             image, now, beta = image[:, ~done], now[:, ~done], beta[~done]
         before, now = now, image / beta
+    else:
+        residuals[going] = np.inf
     return found, residuals
 
 
