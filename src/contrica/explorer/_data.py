@@ -13,6 +13,7 @@ import numpy as np
 from contrica.datasets import load_digits_on_photos
 from contrica.errors import DataError, MemoryBudgetError
 from contrica.estimators import Background
+from contrica.estimators._background import group_labels
 from contrica.report._material import Column, as_columns, check_image_shape
 from contrica.rows.dataset import Dataset, check_same_variables
 from contrica.rows.groups import split_groups
@@ -120,6 +121,7 @@ class ExplorerData:
         >>> data.n_fore, data.n_back, data.names, data.column_names
         (5, 4, ('x0', 'x1'), ['age'])
         """
+        group_labels(background, groups, background_groups)  # of both datasets, or of neither
         if isinstance(background, Background):
             if background_groups is None:
                 background_groups = background.groups

@@ -106,7 +106,6 @@ def farthest_from_gaussian(
     *,
     rng: np.random.Generator,
     skewness_weight: float = SKEWNESS_WEIGHT,
-    start: np.ndarray | None = None,
     n_starts: int = N_STARTS,
     max_iter: int = 500,
     tol: float = 1e-7,
@@ -121,8 +120,6 @@ def farthest_from_gaussian(
         Draws the starts.
     skewness_weight : float
         w.
-    start : ndarray of shape (d, d), optional
-        A rotation to start from as well.
     n_starts : int
         Random rotations. They are followed on the same 10 000 rows, and the best one to the end on all.
     max_iter : int
@@ -158,7 +155,6 @@ def farthest_from_gaussian(
         return Rotation(np.ones((1, 1)), negentropy(whitened, skewness_weight), 0, 0.0)
     some = _drawn(whitened, SEARCH_ROWS)
     starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
-    starts += [] if start is None else [start]
     by_card = rows_pay_on_card(some.size)
     with team(THREADS if d >= THREADED_DIMENSIONS and not by_card else 1) as threads:
         rough = _CardRows(some) if by_card else None

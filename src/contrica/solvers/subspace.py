@@ -55,7 +55,6 @@ def subspace_ica(
     skip: int = 0,
     floor: float | None = None,
     quiet: bool = False,
-    start: np.ndarray | None = None,
     n_starts: int = N_STARTS,
     max_iter: int = 500,
     tol: float = 1e-7,
@@ -83,8 +82,6 @@ def subspace_ica(
     quiet : bool
         Whether to leave out warnings that the search has not converged, or that the foreground varies in
         fewer directions.
-    start : ndarray of shape (p, k), optional
-        Filters; the rotation nearest to them is a start as well.
     n_starts, max_iter, tol
         As of `contrica.solvers.negentropy.farthest_from_gaussian`.
 
@@ -114,10 +111,7 @@ def subspace_ica(
         )
     whiten = _whitened(fore, back, skip, d, floor, quiet)
     rows = _along(X, fore.mean, whiten)
-    near = None if start is None else _rotation_near(whiten, fore.covariance, start, rng)
-    found = farthest_from_gaussian(
-        rows, rng=rng, start=near, n_starts=n_starts, max_iter=max_iter, tol=tol
-    )
+    found = farthest_from_gaussian(rows, rng=rng, n_starts=n_starts, max_iter=max_iter, tol=tol)
     if not quiet and found.gradient_norm > tol and found.n_iter >= max_iter:
         _warn_of_steps(found, max_iter, tol)
     filters = whiten @ found.matrix
@@ -142,22 +136,6 @@ def _whitened(
         before = _unit_variance(fore.covariance, axes[:, :skip], quiet=True)
         inside = inside - before @ (before.T @ fore.covariance @ inside)
     return _unit_variance(fore.covariance, inside, quiet=quiet)
-
-
-def _rotation_near(
-    whiten: np.ndarray, covariance: np.ndarray, filters: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """The rotation of whitened rows nearest to filters that are mostly inside; the rest is random."""
-    d = whiten.shape[1]
-    inside = whiten.T @ covariance @ filters
-    spreads = np.sqrt(np.maximum(np.sum(filters * (covariance @ filters), axis=0), 0.0))
-    correlations = np.linalg.norm(inside, axis=0) / np.maximum(spreads, np.finfo(float).tiny)
-    kept = np.argsort(-correlations, kind="stable")[:d]
-    kept = kept[correlations[kept] > 0.5]
-    left, _, right = np.linalg.svd(inside[:, kept] / spreads[kept], full_matrices=False)
-    near = left @ right
-    whole = np.linalg.qr(np.hstack([near, rng.standard_normal((d, d - kept.size))]))[0]
-    return np.hstack([near, whole[:, kept.size :]])
 
 
 def _unit_variance(covariance: np.ndarray, axes: np.ndarray, *, quiet: bool) -> np.ndarray:
