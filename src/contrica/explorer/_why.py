@@ -48,6 +48,7 @@ def why_not_background(fits: Fits, state: ViewState, index: int) -> Why:
     words = [
         f"The score's variance in the foreground is {_over(above.variance, below.variance):.3g} times "
         f"that in the background, whose share of both is {share:.0%}: 50% would be no difference.",
+        "The ratio k(f) counts the shift of the mean, too.",
         "No background pattern was looked for by this solver."
         if nearest is None
         else f"The nearest background pattern is number {nearest[0] + 1}, |cosine| {nearest[1]:.2f}.",
