@@ -388,9 +388,6 @@ def test_what_holds_rows_is_named(counts, tmp_path):
         with raises(DataError, code, "X") as caught:
             ContrastiveICA(2).fit(wrong, background=Y)
         assert advice in caught.value.remedy
-    sparse_tensor = pytest.importorskip("torch").as_tensor(X).to_sparse_coo()
-    with raises(DataError, "sparse-tensor", "X"):
-        ContrastiveICA(2).fit(sparse_tensor, background=Y)
 
 
 def test_one_dense_dataset_is_not_read_for_each_step(rng):
