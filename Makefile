@@ -55,7 +55,7 @@ kernel-%: $(STAMP)-test
 
 torch: $(STAMP)-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
-	$(PYTEST) tests/test_devices.py tests/test_blocks.py tests/test_sums.py
+	$(PYTEST) tests/test_devices.py tests/test_card.py tests/test_blocks.py tests/test_sums.py
 
 # The suite with the oldest versions that pyproject.toml allows, for which it takes Python 3.11; their own
 # warnings are not ours.

@@ -24,8 +24,12 @@ PLACES = {
         "contrica.solvers.split",
         "contrica.solvers.contrast_directions",
     ),
-    "negentropy": ("contrica.solvers.negentropy",),
-    "selection": ("contrica.solvers.selection", "contrica.solvers.weights"),
+    "negentropy": ("contrica.solvers.negentropy", "contrica.solvers.ascent"),
+    "selection": (
+        "contrica.solvers.selection",
+        "contrica.solvers.residuals",
+        "contrica.solvers.weights",
+    ),
     "spm": ("contrica.decompositions._spm", "contrica.decompositions._spm_search"),
 }
 # Patterns with |cosines| above this are the same.
@@ -37,6 +41,7 @@ MATHEMATICS = {
         "TAIL_CONSTANT": "k₂ of Hyvärinen's approximation; only its ratio to `w k₁` matters, see "
         "`SKEWNESS_WEIGHT`",
         "SKEWNESS_CONSTANT": "k₁ of the same approximation",
+        "ROUNDING": "share of J below which a gain is rounding",
     }
 }
 
@@ -121,9 +126,16 @@ ABLATIONS = [
     _turn("SEARCH_ROWS", "rows on which all starts are followed", {"4000": 4000, "all": NEVER},
           "subspace"),
     _turn("ROUGHLY", "slope at which a start ends", [1e-2, 1e-6], "subspace"),
-    _turn("STEPS_ABOUT_ONE", "steps after which rotations are written about a new one",
-          {"15": 15, "never": NEVER}, "subspace"),
+    _turn("REMEMBERED", "steps that tell of second derivatives", [3, 20], "subspace"),
+    _turn("MIN_CURVATURE", "second derivative at least, as a share of the largest",
+          {"0.01": 0.01, "0.2": 0.2, "all alike": 1.0}, "subspace"),
+    _turn("MAX_ANGLE", "angle of the first step tried, at most", [0.1, 1.0], "subspace"),
+    _turn("ENOUGH", "share of the promised gain that a step must have", [1e-8, 0.1], "subspace"),
+    _turn("MAX_SHORTER", "shorter steps tried before the gradient is followed anew", [3, 30],
+          "subspace"),
     # the rotation's speed
+    _turn("TOGETHER", "entries of rotations that are followed together", {"one": 1, "all": NEVER},
+          "rotation"),
     _turn("ROWS_IN_BLOCK", "rows in a block", {"250": 250, "4000": 4000, "all": NEVER}, "rotation"),
     _turn("THREADS", "threads of the search", [1, 4], "rotation"),
     _turn("THREADED_DIMENSIONS", "dimensions from which threads are used", {"10": 10, "never": NEVER},
@@ -135,6 +147,9 @@ ABLATIONS = [
     _rank("BUDGET", "multiplications of the whole search", [1e9, 2.5e10], "ranks"),
     _rank("TIE", "share of a threshold within which a decision is called near a tie", [0.01, 0.2],
           "ranks"),
+    _rank("MAX_TURNS", "times that patterns are found to be symmetric, or not to be", [0, 20], "ranks"),
+    _rank("N_OF_FOURTH", "directions compared of what is left of a fourth cumulant", [1, 30], "ranks"),
+    _rank("N_OF_THIRD", "directions compared of what is left of a third cumulant", [1, 6], "ranks"),
     _rank("MAX_TESTED", "entries of all vectors that are tested together; bounds the start's ranks",
           [600, 5400], "ranks"),
     _rank("GROUPS", "groups of rows in the jackknife of weights", [20, 80], "ranks"),

@@ -51,7 +51,7 @@ from contrica.solvers.joint import JointProblem, contrast_mask, descend
 from contrica.solvers.ranks import choose_ranks
 from contrica.solvers.selection import choose_by_significance
 from contrica.solvers.weights import RowGroups
-from interferon_genes import INTERFERON
+from interferon_genes import IN_BLOOD, INTERFERON
 
 SOLVERS = ("paper", "joint", "subspace", "auto")
 RIVALS = ("cPCA", "PCPCA", "gcPCA", "ICA", "PCA")
@@ -71,6 +71,7 @@ DESIGNS = {
     "mixed signs": {"sources": "mixed"},
     "proportional": {"proportional": True},
 }
+KANG_GENES = (500, 1000, 2000)
 PAPER_RANKS = {"discrete": (51, 141), "continuous": (65, 65)}
 
 
@@ -136,12 +137,17 @@ def draw(design, p, n, seed):
     )
 
 
-def oracle(data):
+def oracle(data, design):
+    """From the true vectors, and knowing which sources are symmetric."""
     rows = data.foreground, data.background
     problem = JointProblem.of(*map(cumulants, rows), rows=rows)
     r, l = data.A.shape[1], data.B.shape[1]  # noqa: E741
     truth = problem.whiten.T @ np.column_stack([data.A, data.B])
-    fit = descend(problem.terms, truth, contrast_mask(r, l), 1000, 1e-6)
+    skewed = np.concatenate([np.arange(r), np.arange(l)]) // 2 % 2 == 0
+    if design != "mixed signs":
+        skewed[:] = True
+    mask = problem.terms.allowed(contrast_mask(r, l), skewed)
+    fit = descend(problem.terms, truth, mask, 1000, 1e-6)
     return similarity(_unit(problem.dewhiten @ fit.vectors[:, r:]), data.B)
 
 
@@ -156,7 +162,7 @@ def true_ranks(design, p, n, seed):
     data = draw(design, p, n, seed)
     X, Y, B = data.foreground, data.background, data.B
     r, l = data.A.shape[1], B.shape[1]  # noqa: E741
-    result = {"oracle": oracle(data)}
+    result = {"oracle": oracle(data, design)}
 
     def build(name):
         options = given_ranks(name, r, l)
@@ -303,19 +309,59 @@ def robust(design, p, n, seed):
     return result
 
 
-def kang(seed):
-    """Interferon genes among the 20 of largest weight, in each of the first two patterns."""
-    data = load_kang(design="condition", n_genes=500)
-    result = {}
-    names = SOLVERS if seed > 0 else (*SOLVERS, *RIVALS)  # nothing in the rivals is random
+def kang(n_genes, seed):
+    """Interferon genes among the 20 that lead each of the first two patterns, in both orders.
+
+    By effect, as `top_features` and `summary()` order them, and by loading; rivals have loadings only.
+    Besides gene sets, those whose mean is larger in the stimulated cells of every donor.
+    """
+    data = load_kang(design="condition", n_genes=n_genes)
+    names = np.asarray(data.feature_names, dtype=str)
+    rising = names[_rises_in_every_donor(data)].tolist()
+    result = {"rising": len(rising) / n_genes}
+    methods = SOLVERS if seed > 0 else (*SOLVERS, *RIVALS)  # nothing in the rivals is random
+    if n_genes != KANG_GENES[0]:
+        methods = ("auto",)
     for name, model in fitted(
-        result, names, lambda name: by_default(name, seed), data.foreground, data.background
+        result, methods, lambda name: by_default(name, seed), data.foreground, data.background
     ):
-        tops = [np.argsort(-np.abs(row), kind="stable")[:20] for row in model.components_]
-        genes = [[str(data.feature_names[j]) for j in top] for top in tops]
-        result[name] = [sum(gene in INTERFERON for gene in top) for top in genes]
-        result[f"{name} genes"] = genes
+        for order in ("loading",) if name in RIVALS else ("loading", "effect"):
+            rows = model.components_ if order == "loading" else model.effects_
+            tops = names[np.argsort(-np.abs(rows), axis=1, kind="stable")[:, :20]]
+            result[f"{name} {order}"] = [
+                [int(np.isin(top, sorted(genes)).sum()) for top in tops]
+                for genes in (INTERFERON, IN_BLOOD, rising)
+            ]
+            result[f"{name} {order} genes"] = tops.tolist()
     return result
+
+
+def _rises_in_every_donor(data):
+    means = [
+        {donor: rows[of == donor].mean(axis=0) for donor in set(of) - {"DBL"}}
+        for rows, of in (
+            (data.foreground, data.groups),
+            (data.background, data.background_groups),
+        )
+    ]
+    return np.all([means[0][donor] > means[1][donor] for donor in means[0]], axis=0)
+
+
+def kang_again(n_genes, kind, seed):
+    """All patterns of resampled cells, or of whole donors drawn with both conditions, as ranked."""
+    data = load_kang(design="condition", n_genes=n_genes)
+    X, Y = data.foreground, data.background
+    rng = np.random.default_rng([seed, 81])
+    if kind == "cells":
+        X, Y = (rows[rng.integers(len(rows), size=len(rows))] for rows in (X, Y))
+    if kind == "donors":
+        drawn = rng.choice(np.unique(data.groups), np.unique(data.groups).size)
+        X, Y = (
+            np.concatenate([rows[of == donor] for donor in drawn])
+            for rows, of in ((X, data.groups), (Y, data.background_groups))
+        )
+    model = ContrastiveICA(None, random_state=0).fit(X, background=Y)
+    return {"patterns": model.components_.tolist(), "took": model.solver_}
 
 
 def mouse(seed):
@@ -380,7 +426,7 @@ def plan(quick, draws):
     for design, n, ps in (
         ("orthonormal B", 100_000, (4, *wide)), ("orthonormal B", 10_000, one),
         ("orthonormal B", 1_000, one), ("general B", 100_000, one), ("general B", 10_000, one),
-        ("mixed signs", 100_000, one),
+        ("mixed signs", 100_000, one), ("mixed signs", 10_000, one),
     ):  # fmt: skip
         tasks += [("automatic_ranks", design, p, n, s) for p in ps for s in range(less)]
     tasks += [("wrong_ranks", change, 8, 100_000, s) for change in WRONG for s in range(less)]
@@ -400,7 +446,14 @@ def plan(quick, draws):
     if os.environ.get("CONTRICA_DATA"):
         for design in PAPER_RANKS:
             tasks += [("mnist", design, 100 + s) for s in range(1 if quick else 20)]
-        tasks += [("kang", s) for s in range(2 if quick else 10)]
+        for genes in (500,) if quick else KANG_GENES:
+            tasks += [("kang", genes, s) for s in range(2 if quick or genes > 500 else 10)]
+            tasks += [("kang_again", genes, "whole", 0)]
+            tasks += [
+                ("kang_again", genes, kind, s)
+                for kind in ("cells", "donors")
+                for s in range(2 if quick else 20)
+            ]
         tasks += [("mouse", s) for s in range(2 if quick else 50)]
         for name in ("MNIST discrete", "MNIST continuous", "Kang", "mouse"):
             for kind in KINDS:
@@ -414,7 +467,7 @@ TASKS = {
     task.__name__: task
     for task in (
         true_ranks, automatic_ranks, wrong_ranks, no_signal, four_clusters, robust, demo, digit_pairs,
-        mnist, kang, mouse, steadiness, aml,
+        mnist, kang, kang_again, mouse, steadiness, aml,
     )
 }  # fmt: skip
 
@@ -573,28 +626,71 @@ def tables(found):
                 " Mean of auto: " + ", ".join(f"{m:.3f} at n = {n}" for n, m in means.items()) + "."
             )
         out += [title, note.strip(), table(head, lines)]
-    out += kang_tables(found.get("kang", {})) + steady_tables(found.get("steadiness", {}))
+    out += kang_tables(found.get("kang", {})) + kang_again_tables(found.get("kang_again", {}))
+    out += steady_tables(found.get("steadiness", {}))
     return "\n\n".join(part for part in out if part)
 
 
 def kang_tables(kept):
     if not kept:
         return []
-    rows = kept[()]
     lines = []
-    for name in (*SOLVERS, *RIVALS):
-        counts = [tuple(row[name]) for row in rows if name in row]
-        genes = [row[f"{name} genes"] for row in rows if name in row]
-        same = all(gene == genes[0] for gene in genes)
-        lines.append([name, "; ".join(sorted({f"{a}, {b}" for a, b in counts})), len(counts),
-                      "yes" if same else "no"])  # fmt: skip
-    first = next(row for row in rows if "auto genes" in row)
+    for (n_genes,), rows in sorted(kept.items()):
+        for name in (*SOLVERS, *RIVALS):
+            for order in ("effect", "loading"):
+                key = f"{name} {order}"
+                own = [row for row in rows if key in row]
+                if own:
+                    same = all(row[f"{key} genes"] == own[0][f"{key} genes"] for row in own)
+                    lines.append([n_genes, name, order, *_counts(own, key), len(own),
+                                  "yes" if same else "no"])  # fmt: skip
+    heading = ["variables", "method", "order", "Hallmark sets", "and blood modules",
+               "more in every donor", "seeds", "same genes for all seeds"]  # fmt: skip
+    shares = [f"{rows[0]['rising']:.0%} of {n}" for (n,), rows in sorted(kept.items())]
+    first = next(row for row in kept[KANG_GENES[:1]] if "auto effect genes" in row)
+    told = [
+        f"auto, {KANG_GENES[0]} variables, by {order}, pattern {i + 1}: {', '.join(genes)}."
+        for order in ("effect", "loading")
+        for i, genes in enumerate(first[f"auto {order} genes"])
+    ]
     return [
         "### Kang, stimulated against control: interferon genes among the top 20 of patterns 1, 2",
-        table(["method", "of 20 in pattern 1, 2", "seeds", "same genes for all seeds"], lines),
-        "auto, pattern 1: " + ", ".join(first["auto genes"][0]) + ".",
-        "auto, pattern 2: " + ", ".join(first["auto genes"][1]) + ".",
+        table(heading, lines),
+        "More in the stimulated cells of every donor than in its control cells are "
+        + ", ".join(shares)
+        + " genes.",
+        *told,
     ]
+
+
+def _counts(rows, key):
+    """Of each gene set: counts in patterns 1 and 2, those that differ between seeds beside each other."""
+    return ["; ".join(sorted({f"{a}, {b}" for a, b in (row[key][of] for row in rows)}))
+            for of in (0, 1, 2)]  # fmt: skip
+
+
+def kang_again_tables(kept):
+    """Agreement of the first two patterns with those of resampled data: the first two, and any."""
+    lines = []
+    for n_genes in KANG_GENES:
+        whole = kept.get((n_genes, "whole"))
+        for kind in ("cells", "donors"):
+            again = kept.get((n_genes, kind))
+            if not whole or not again:
+                continue
+            own = np.array(whole[0]["patterns"][:2]).T
+            line = [n_genes, kind]
+            for count in (2, None):
+                others = (np.array(row["patterns"][:count]).T for row in again)
+                agree = np.array([_matched(pattern_cosines(own, other)) for other in others])
+                line += [f"{m:.3f}" for m in (np.median(agree), *np.median(agree, axis=0))]
+            lines.append([*line, len(again)])
+    if not lines:
+        return []
+    heading = ["variables", "resampled", "with the first two: both", "the first", "the second",
+               "with any: both", "the first", "the second", "resamplings"]  # fmt: skip
+    return ["### Kang: median abs(cosine) of the first two patterns with those of resampled cells",
+            table(heading, lines)]  # fmt: skip
 
 
 def steady_tables(kept):

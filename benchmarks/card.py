@@ -23,8 +23,6 @@ from contrica import ContrastiveICA
 
 CELLS, GENES, SHARE, BLOCK = 10**6, 2000, 0.05, 20_000
 DEVICE, MOMENT_ROWS = "cuda", 10**6
-# Processes that share the card for bootstrap fits.
-JOBS = 8
 MISSED = []
 
 
@@ -133,8 +131,21 @@ def wide_model(device):
     return ContrastiveICA(20, n_pcs=None, random_state=0, device=device)
 
 
-def fitted(model, pair):
-    return model.fit(pair[0], background=pair[1])
+def fitted(model, pair, **labels):
+    return model.fit(pair[0], background=pair[1], **labels)
+
+
+def tensors(*parts):
+    """Dense rows on the card."""
+    import torch
+
+    return [torch.as_tensor(part).to(DEVICE) for part in parts]
+
+
+def labels_of(n, count):
+    """So many groups of rows in each dataset, of equal size."""
+    codes = np.arange(n) % count
+    return {"groups": codes, "background_groups": count + codes}
 
 
 def recovered(model, B):
@@ -195,8 +206,8 @@ def refits(folder):
 
     alone, _ = timed(lambda: again(5, None), folder and f"{folder}/refits.txt")
     tell(f"199 permutations {tested:.2f} s; 5 bootstrap fits one after another {alone:.2f} s")
-    drawn, _ = timed(lambda: again(100, JOBS))
-    tell(f"100 bootstrap fits by {JOBS} processes, which are started here: {drawn:.2f} s")
+    drawn, _ = timed(lambda: again(100, None))
+    tell(f"100 bootstrap fits one after another: {drawn:.2f} s")
     against(
         20, "199 permutations and 100 bootstrap fits, 14000 × 500, 30 components", [tested + drawn]
     )
@@ -281,6 +292,101 @@ def wide_as_on_cpu(folder):
     )
 
 
+def as_on_cpu(what, make, pair, **labels):
+    """A fit of tensors and that of arrays: seconds of both, and how near their patterns are."""
+    moved = tensors(*pair)
+    timed(lambda: fitted(make(), moved, **labels))
+    took, card = timed(lambda: fitted(make(), moved, **labels))
+    slow, here = timed(lambda: fitted(make(), pair, **labels))
+    away = nearness(card.components_, here.components_)
+    tell(f"{what}: tensors {took:.2f} s, CPU {slow:.2f} s, 1 − |cos| {away:.1e} (bar 1e-06)")
+
+
+def groups_and_scale(folder):
+    """Sums, projections and the permutation null of rows that come in groups, or are divided."""
+    X, Y, _ = wide_pair(100_000, 200)
+    for scale in ("none", "pooled", "each"):
+        as_on_cpu(
+            f"100000 × 200, 30 components, 24 groups in each, scale={scale}",
+            lambda own=scale: ContrastiveICA(2, n_pcs=30, scale=own, random_state=0),
+            (X, Y),
+            **labels_of(len(X), 24),
+        )
+    X, Y, _ = wide_pair(4000, 300)
+    for scale, labels in (("none", labels_of(4000, 24)), ("pooled", {}), ("each", {})):
+        as_on_cpu(
+            f"4000 × 300, n_pcs=None, {'24 groups' if labels else 'rows'}, scale={scale}",
+            lambda own=scale: ContrastiveICA(5, n_pcs=None, scale=own, random_state=0),
+            (X, Y),
+            **labels,
+        )
+
+
+def wide_groups(folder):
+    X, Y, _ = wide_pair(12_399, GENES)
+    moved, labels = tensors(X, Y), labels_of(len(X), 12)
+    took, model = timed(
+        lambda: fitted(wide_model(None), moved, **labels), folder and f"{folder}/wide_groups.txt"
+    )
+    count = model.scree_.n_assignments
+    tell(f"12399 × {GENES}, n_pcs=None, 12 groups in each, {count} assignments: {took:.2f} s")
+
+
+def joint(folder):
+    """Where moments of all rows, and products with tensors, are most of the work."""
+    for n, p in ((100_000, 30), (50_000, 60)):
+        X, Y, _ = wide_pair(n, p)
+        as_on_cpu(
+            f"joint (10, 20), {n} × {p}",
+            lambda: ContrastiveICA(
+                *(20,), solver="joint", n_background=10, n_foreground=20, n_pcs=None, random_state=0
+            ),
+            (X, Y),
+        )
+
+
+def tested(folder):
+    """Permutations outside a fit."""
+    for n, p, n_pcs, count in ((14_000, 500, 30, 0), (4000, 300, None, 0), (4000, 300, None, 24)):
+        X, Y, _ = wide_pair(n, p)
+        labels = labels_of(n, count) if count else {}
+        model = ContrastiveICA(5, n_pcs=n_pcs, solver="subspace", n_foreground=5, random_state=0)
+        moved = tensors(X, Y)
+        fitted(model, moved, **labels)
+        (took, card), (slow, here) = (permuted(model, pair, labels) for pair in (moved, (X, Y)))
+        same = np.array_equal(card.p_values, here.p_values, equal_nan=True)
+        tell(
+            f"199 permutations, {n} × {p}, {n_pcs} components, {count or 'no'} groups: tensors "
+            f"{took:.2f} s, CPU {slow:.2f} s, p-values {'the same' if same else 'DIFFER'}"
+        )
+
+
+def permuted(model, pair, labels):
+    from contrica.inference import significance
+
+    options = {"background": pair[1], "n_permutations": 199, "random_state": 0}
+    return timed(lambda: significance(model, pair[0], **options, **labels))
+
+
+def third(folder):
+    """Third cumulants from the rows: of 100 variables written out, of 500 as twenty slices."""
+    from contrica.moments.fourth import cumulants
+    from contrica.rows.containers import as_rows
+
+    def slices(rows, storage):
+        U = np.linalg.qr(np.random.default_rng(0).standard_normal((rows.shape[1], 20)))[0]
+        return timed(lambda: cumulants(rows, storage=storage).third.slices(U))
+
+    for p, storage in ((100, "packed"), (500, "matrix-free")):
+        X = wide_pair(20_000, p)[0]
+        (took, card), (slow, here) = (slices(rows, storage) for rows in (as_rows(tensors(X)[0]), X))
+        away = np.abs(card - here).max() / np.abs(here).max()
+        tell(
+            f"third cumulant, 20000 × {p}, {storage}: card {took:.2f} s, CPU {slow:.2f} s, {away:.0e} "
+            "apart"
+        )
+
+
 ROWS = (
     warm_up,
     sparse_on_card,
@@ -291,6 +397,11 @@ ROWS = (
     in_blocks,
     packed,
     wide_as_on_cpu,
+    groups_and_scale,
+    wide_groups,
+    tested,
+    joint,
+    third,
     paper,
 )
 

@@ -212,6 +212,7 @@ def run_file(seed, number, folder):
     rng = np.random.default_rng([seed, number, 1])
     good = Path(folder) / "good"
     place = Path(folder) / f"case{number}"
+    shutil.rmtree(place, ignore_errors=True)  # left by a process that crashed over this case
     place.mkdir()
     names = sorted(path.name for path in good.iterdir())
     name = names[rng.integers(len(names))]

@@ -1,9 +1,11 @@
-"""Genes of the interferon response: the union of two Hallmark gene sets of MSigDB.
+"""Genes of the interferon response: two Hallmark gene sets of MSigDB, and modules of blood cells.
 
-HALLMARK_INTERFERON_ALPHA_RESPONSE and HALLMARK_INTERFERON_GAMMA_RESPONSE (Liberzon et al., Cell Systems
-2015), symbols as of version 7. They were written down by hand, not downloaded, and two of the 200 genes
-of the second are missing; known interferon-induced genes that are in neither set (IFI6, APOBEC3A, CCL8)
-are not counted.
+INTERFERON: HALLMARK_INTERFERON_ALPHA_RESPONSE and HALLMARK_INTERFERON_GAMMA_RESPONSE (Liberzon et al.,
+Cell Systems 2015), symbols as of version 7. They were written down by hand, not downloaded, and two of
+the 200 genes of the second are missing; known interferon-induced genes that are in neither set (IFI6,
+APOBEC3A, CCL8) are not counted. IN_BLOOD: these, and the blood transcription modules (Li et al., Nature
+Immunology 2014) whose names tell of interferon, a response to viruses or their sensing: M75, M111.0,
+M111.1, M127, M150, M158.0 and M158.1, all of their genes. They lack IFI6 and CCL8, too.
 """
 
 ALPHA = """
@@ -32,3 +34,11 @@ XAF1 XCL1 ZBP1 ZNFX1
 """
 
 INTERFERON = frozenset(ALPHA.split()) | frozenset(GAMMA.split())
+
+MODULES = """
+ADAMTS20 AIF1 ANXA3 APOBEC3A BCL3 C1QB CARD9 COL8A1 CTSS CXCL16 ELANE EREG FAM123A FCER1A FES FGF5 HERC5
+IFNA10 IFNA14 IFNA16 IFNA2 IFNA21 IFNA4 IFNA5 IFNA7 IFNA8 IL1B IMPG2 ITGB4 KYNU LAMC2 LHCGR LY86 MMP12 PRL
+PTX3 RARA RXRA SFN SP100 ST14 THBS1 TLR7 TNFSF13B TNR
+"""
+
+IN_BLOOD = INTERFERON | frozenset(MODULES.split())

@@ -345,6 +345,16 @@ def negentropy_slope(rows, turn, skewness_weight, step=1e-5):
     return slope
 
 
+def ratio_in_rows(fore, back, filters, background_filters, own_means):
+    """k(f) of every source in some rows: products with the rows, source by source."""
+    found = []
+    for one, other in zip(filters, background_filters, strict=True):
+        above, below = fore @ one, back @ other
+        centre = above.mean() if own_means else below.mean()
+        found.append(sum((score - centre) ** 2 for score in above) / len(above) / below.var())
+    return np.array(found)
+
+
 def sequential_p_values(splits, level):
     """Of covariances of permutations, the observed first: accepted directions projected out in turn."""
     fore, back, floor_of = splits[0]
@@ -364,6 +374,12 @@ def sequential_p_values(splits, level):
         if p_values[-1] > level:
             break
     return p_values
+
+
+def ratio_p_value(scores, masks):
+    """Of scores about their dataset's mean: how many assignments have as large a ratio of variances."""
+    ratios = [np.var(scores[mask]) / np.var(scores[~mask]) for mask in masks]
+    return np.mean([ratio >= ratios[0] * (1 - 1e-9) for ratio in ratios])
 
 
 def moved_with_others(rows, axis):

@@ -477,17 +477,35 @@ def test_with_given_ranks_fewer_rows_do_where_third_cumulants_carry_the_fit(sour
 # --- symmetric patterns beside skewed ones ---
 
 
-def test_fourth_cumulants_alone_are_fitted_where_a_pattern_has_no_third():
+def mixed(p, seed, n_samples):
+    """Exponential and uniform sources, two and two."""
+    rng = np.random.default_rng([p, seed, 97])
+    return make_synthetic(p, n_samples=n_samples, sources="mixed", random_state=rng)
+
+
+def test_symmetric_patterns_are_fitted_without_third_cumulants():
     """With third ones, which weigh most, patterns that have none end on noise: .86 in this draw."""
-    rng = np.random.default_rng([8, 508, 97])
-    data = make_synthetic(8, n_samples=10_000, sources="mixed", random_state=rng)
+    data = mixed(8, 508, 10_000)
     options = {"n_pcs": None, "n_background": 8, "n_foreground": 7, "random_state": 0}
-    model = ContrastiveICA(7, solver="joint", **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(data.foreground, background=data.background)
-    assert np.isnan(model.foreground_skewness_weights_).all()
-    assert pattern_similarity(model.components_.T, data.B) > 0.98
+    model = fit(data, 7, solver="joint", **options)
+    cosines = pattern_cosines(model.components_.T, data.B)
+    assert pattern_similarity(model.components_.T, data.B) > 0.99
+    uniform = np.arange(7) // 2 % 2 == 1
+    symmetric = model.foreground_skewness_weights_ == 0
+    assert (symmetric == uniform[cosines.argmax(axis=1)]).all()
+
+
+def test_a_joint_fit_that_misses_symmetric_patterns_says_so_and_auto_leaves_it():
+    data = mixed(8, 604, 1000)
+    options = {"n_pcs": None, "n_background": 8, "n_foreground": 7, "random_state": 0}
+    with warns(PatternWarning, "symmetric"):
+        asked = fit(data, 7, solver="joint", **options)
+    with warns(ParameterWarning, "no-effect"):
+        chosen = fit(data, 7, **options)
+    assert chosen.solver_ == "subspace"
+    assert "some pattern is symmetric" in chosen.reason_
+    one, other = (pattern_similarity(model.components_.T, data.B) for model in (asked, chosen))
+    assert one + 0.1 < other
 
 
 @pytest.mark.parametrize(
@@ -506,14 +524,13 @@ def test_a_pattern_is_symmetric_by_a_fourth_cumulant_without_a_third(third, four
     task = JointTask(None, whitened, [RowGroups(part, whitened.whiten) for part in rows])
     small = np.zeros(3)
     assert (_symmetry(task, np.array([fourth, small, third, small])) > 1) is told
-    alone = replace(task, whitened=whitened.by_fourth_alone())
+    alone = replace(task, whitened=JointProblem.of(*map(cumulants, rows)))
     assert _symmetry(alone, np.array([fourth, small])) == 0
 
 
 @pytest.mark.slow
 def test_a_symmetric_pattern_in_too_few_rows_for_fourth_cumulants_leads_to_the_subspace():
-    rng = np.random.default_rng([12, 502, 97])
-    data = make_synthetic(12, n_samples=1000, sources="mixed", random_state=rng)
+    data = mixed(12, 502, 1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = ContrastiveICA(11, n_pcs=None, n_background=12, n_foreground=11, random_state=0)

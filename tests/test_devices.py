@@ -21,6 +21,8 @@ from contrica.errors import (
     ParameterError,
     collected,
 )
+from contrica.inference import stability
+from contrica.inference._data import Study
 from contrica.moments import spectra
 from contrica.moments.fourth import cumulants
 from contrica.moments.matrix_free import CumulantOperator
@@ -368,17 +370,37 @@ def test_spectra_of_a_card_are_those_of_lapack(device, rng, monkeypatch):
 
 
 @pytest.mark.parametrize("device", ["cpu:0", "cuda"])
-def test_negentropy_and_its_slope_on_a_card_are_those_of_numpy(device, rng):
+@pytest.mark.parametrize("repeated", [False, True])
+def test_negentropy_and_its_slope_on_a_card_are_those_of_numpy(device, repeated, rng):
     torch = _torch()
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
-    rows, turn = rng.laplace(size=(2300, 6)), np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    rows, turns = rng.laplace(size=(2300, 6)), np.linalg.qr(rng.standard_normal((3, 6, 6)))[0]
+    if repeated:
+        rows = rows[rng.integers(2300, size=2300)]
     with work_on(device):
         card = negentropy._CardRows(rows)
         here = negentropy._Rows(rows)
-        assert_allclose(card.value(turn, 0.3), here.value(turn, 0.3), rtol=1e-12)
-        for one, two in zip(card.slope(turn, 0.3), here.slope(turn, 0.3), strict=True):
+        for one, two in zip(card.heights(turns, 0.3), here.heights(turns, 0.3), strict=True):
             assert_allclose(one, two, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+def test_resamples_stay_on_the_device_of_the_model(pair, container):
+    _torch()
+    X, Y = map(container, pair)
+    options = {"n_resamples": 3, "random_state": 0}
+    found, kept = [], {"solver": "subspace", "random_state": 0}
+    for device, n_jobs in ((None, None), ("cpu:0", None), ("cpu:0", 2)):
+        model = ContrastiveICA(2, device=device, **kept).fit(X, background=Y)
+        found.append(stability(model, X, background=Y, n_jobs=n_jobs, **options))
+    for other in found[1:]:
+        assert_allclose(other.similarity, found[0].similarity, atol=1e-6)
+        assert_allclose(other.ratio_intervals, found[0].ratio_intervals, rtol=1e-6)
+    study = Study(model, X, Y, None, None)
+    assert {type(part).__module__ == "torch" for part in study.placed} == {not sp.issparse(X)}
+    assert study.placed is study.placed  # once
+    assert "placed" not in pickle.loads(pickle.dumps(study)).__dict__
 
 
 def test_little_memory_on_a_card_is_said_before(pair, monkeypatch):

@@ -401,6 +401,15 @@ def test_pandas_in_and_out(frames):
     assert scores.index.equals(X.index)
 
 
+def test_variables_may_have_the_names_of_what_rows_have(rng):
+    rows = rng.laplace(size=(2, 300, 5)) * [[[3.0, 1, 1, 1, 1]], [[1.0] * 5]]
+    names = ["device", "block_bytes", "is_on_cluster", "sparse", "shape_"]
+    X, Y = (pd.DataFrame(part, columns=names) for part in rows)
+    model = ContrastiveICA(1, random_state=0).fit(X, background=Y)
+    plain = ContrastiveICA(1, random_state=0).fit(rows[0], background=rows[1])
+    assert_allclose(model.components_, plain.components_)
+
+
 def test_polars_in_and_out(frames):
     pl = pytest.importorskip("polars")
     X, Y = (pl.DataFrame(frame.to_numpy(), schema=list(frame.columns)) for frame in frames)

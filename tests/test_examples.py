@@ -157,4 +157,4 @@ def test_the_figure_of_plots_has_six_of_them(monkeypatch):
     assert path.name == "plots.png"
     assert path.exists()
     assert len(figure.axes) == 4 + 2 + 2 + 2 + 1  # images, bars, scores, evidence, a colour bar
-    assert "k(f): spread in the foreground" in texts(figure)
+    assert "k(f): mean square in the foreground" in texts(figure)

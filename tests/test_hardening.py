@@ -8,9 +8,10 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from contrica import (
     ContrastiveICA,
@@ -99,7 +100,7 @@ def test_names_that_are_names_stay(text, columns, rows, tmp_path):
 
 
 def stored_cells(path, change, X=None):
-    ad, h5py, pd = map(pytest.importorskip, ("anndata", "h5py", "pandas"))
+    ad, h5py = map(pytest.importorskip, ("anndata", "h5py"))
     X = np.arange(80.0).reshape(20, 4) ** 1.1 if X is None else X
     obs, var = (
         pd.DataFrame(index=[f"{c}{i}" for i in range(n)])
@@ -309,6 +310,17 @@ def test_indices_out_of_range_are_refused_before_they_are_followed(spoil, value,
         open_rows(tmp_path / "t.npz")
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_pointers_that_end_at_nothing_are_refused_before_the_others_are_followed(form, tmp_path):
+    matrix = sp.random(20, 4, 0.5, format=form, random_state=0)
+    matrix.indptr[-1] = 0
+    with raises(DataError, "bad-indices"):
+        as_rows(matrix)
+    sp.save_npz(tmp_path / "t.npz", matrix)
+    with raises(FileError, "damaged"):
+        open_rows(tmp_path / "t.npz")
+
+
 def test_other_sparse_forms_are_checked_and_read():
     matrix = sp.random(20, 4, 0.5, format="coo", random_state=0)
     for form in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil"):
@@ -476,7 +488,6 @@ def test_numbers_that_look_like_texts_without_an_end_are_read(tmp_path):
 
 
 def test_two_variables_of_one_name_are_refused(pair):
-    pd = pytest.importorskip("pandas")
     X, Y = (pd.DataFrame(part, columns=list("aabc")) for part in pair)
     for estimator in ESTIMATORS:
         with raises(FeaturesError, "same-names", "X"):
@@ -712,6 +723,27 @@ main()
 """
 
 
+HALF_MADE = """
+import contrica.cli.commands as commands
+class Parser:  # of another package, interrupted in its __init__
+    def __del__(self):
+        self.expr
+def interrupted():
+    half_made = Parser()
+    raise KeyboardInterrupt
+commands.app = interrupted
+try:
+    commands.main()
+except KeyboardInterrupt:
+    pass
+"""
+
+
+def test_what_an_interrupt_left_half_made_is_no_traceback():
+    found = subprocess.run([sys.executable, "-c", HALF_MADE], capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are other there")
 @pytest.mark.parametrize("seconds", [0.0, 0.3, 1.0])
 def test_an_interrupt_while_the_shell_starts_is_no_traceback(seconds, tmp_path):
@@ -724,3 +756,37 @@ def test_an_interrupt_while_the_shell_starts_is_no_traceback(seconds, tmp_path):
     assert "Traceback" not in said
     assert running.returncode != 0
     assert list(tmp_path.iterdir()) == []
+
+
+@every_estimator
+def test_a_count_of_any_integer_type_is_taken_as_a_plain_number(estimator):
+    """Sums of few bits overflow where rows and components are added up."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(300, 60)), rng.laplace(size=(200, 60))
+    small, plain = (
+        quietly(
+            estimator(kind(2), random_state=0) if has_seed else estimator(kind(2)), X, background=Y
+        )
+        for has_seed in ["random_state" in estimator().get_params()]
+        for kind in (np.int8, int)
+    )
+    assert_array_equal(small.components_, plain.components_)
+
+
+@every_estimator
+def test_columns_of_text_are_named(estimator, pair):
+    X, Y = (pd.DataFrame(part, columns=list("abcd")).assign(sex="m", batch="one") for part in pair)
+    with raises(DataError, "text-columns", "X") as told:
+        estimator(2).fit(X, background=Y)
+    assert "sex, batch" in str(told.value)
+    model = quietly(estimator(2), X[list("abcd")], background=Y[list("abcd")])
+    with raises(DataError, "text-columns", "X"):
+        model.transform(X[list("abcd")].assign(d="one"))
+
+
+def test_a_row_alone_is_refused_without_its_numbers(pair):
+    X, Y = pair
+    with raises(DataError, "not-a-table", "X") as told:
+        ContrastiveICA().fit(X[:, 0], background=Y)
+    assert "Reshape your data" in str(told.value)
+    assert len(str(told.value)) < 250

@@ -1,6 +1,7 @@
 """Inference and diagnostics: p-values, stability, what a pattern is made of, and findings."""
 
 import logging
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,20 +11,28 @@ from numpy.testing import assert_allclose
 
 from contrica import Background, ContrastiveICA, ContrastivePCA, ProportionalContrastiveICA
 from contrica.datasets import make_synthetic
-from contrica.errors import DataError, GroupsError, ParameterError, collected
+from contrica.errors import (
+    DataError,
+    GroupsError,
+    MemoryBudgetError,
+    ParameterError,
+    collected,
+)
 from contrica.inference import (
     check,
     diagnose,
     explain,
+    group_effects,
     significance,
     split_reliability,
     stability,
     top_features,
 )
-from contrica.inference._data import Study
-from contrica.inference._stability import _matched, _ratio_intervals
+from contrica.inference._data import Part, Study
+from contrica.inference._stability import _matched, _ratio_intervals, _Scored
 from contrica.solvers import subspace
 from contrica.solvers.negentropy import N_STARTS
+from tests import naive
 from tests.said import raises
 
 pytestmark = pytest.mark.filterwarnings("ignore::contrica.errors.ContricaWarning")
@@ -333,6 +342,36 @@ def test_where_nothing_can_be_fitted_again_that_is_an_error(pair, model, monkeyp
         stability(model, pair[0], background=pair[1], n_resamples=2)
 
 
+@pytest.mark.parametrize("ask", [stability, group_effects])
+def test_a_device_without_memory_is_told_and_not_a_resample_that_failed(ask, monkeypatch):
+    class OutOfMemoryError(RuntimeError):  # what torch raises is named so
+        pass
+
+    X, groups = in_groups(6, 0, 0)
+    Y, back_groups = in_groups(6, 6, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, random_state=0, n_foreground=1).fit(X, background=Y, **labels)
+
+    def fails(model, *args, **options):
+        raise OutOfMemoryError
+
+    monkeypatch.setattr(ContrastiveICA, "fit", fails)
+    with raises(MemoryBudgetError, "device-memory", "device"):
+        ask(model, X, background=Y, random_state=0, **labels)
+
+
+@pytest.mark.parametrize(
+    ("ask", "few"), [(stability, {"n_resamples": 2}), (split_reliability, {"n_splits": 2})]
+)
+def test_refits_on_the_cpu_need_no_torch(ask, few, pair, model, monkeypatch):
+    asked = {"background": pair[1], "random_state": 0} | few
+    expected = ask(model, pair[0], **asked)
+    on_cpu = ContrastiveICA(2, random_state=0, device="cpu").fit(pair[0], background=pair[1])
+    monkeypatch.setitem(sys.modules, "torch", None)
+    found = ask(on_cpu, pair[0], **asked)
+    assert str(found) == str(expected)
+
+
 def test_resamples_that_fail_are_told_apart_from_few_groups(monkeypatch):
     X, groups = in_groups(10, 0, 0)
     Y, back_groups = in_groups(10, 10, 1)
@@ -418,6 +457,20 @@ def test_patterns_are_matched_one_to_one_also_where_a_fit_has_fewer(rng):
     assert [j for j, _ in _matched(own[:, [2, 0, 1]], own)] == [1, 2, 0]
     assert _matched(own[:, [2]], own)[:2] == [(-1, 0.0), (-1, 0.0)]
     assert_allclose(_matched(own[:, [2]], own)[2], (0, 1.0))
+
+
+@pytest.mark.parametrize("scale", ["none", "each"])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+def test_ratios_in_some_rows_are_those_of_products_with_these_rows(pair, rng, scale, container):
+    X, Y = pair
+    model = ContrastiveICA(3, scale=scale, solver="subspace", random_state=0).fit(X, background=Y)
+    study = Study(model, container(X), container(Y), None, None)
+    part = Part(rng.integers(400, size=300), rng.integers(400, size=50))
+    filters = model._source_filters(), model._source_filters(0)
+    expected = naive.ratio_in_rows(X[part.fore], Y[part.back], *filters, scale == "each")
+    scored = _Scored.of(model, study)
+    assert_allclose(scored.ratios(part), expected, rtol=1e-10)
+    assert np.isnan(scored.ratios(part._replace(back=np.array([3])))).all()
 
 
 def test_ratio_intervals_are_less_the_optimism_of_refits():
@@ -626,6 +679,71 @@ def test_a_group_of_many_rows_is_not_said_to_make_a_pattern(pair, model):
     assert_allclose(list(shares.values()), 1 / 3, atol=0.1)
 
 
+def with_groups_in_both(carried_by):
+    """Eight donors before and after; after, some of them have a two-valued source."""
+    (X, groups), (Y, _) = in_groups(8, 0, 0), in_groups(8, 0, 1)
+    X[np.isin(groups, [f"g{i}" for i in range(carried_by)]), 0] *= 6
+    with collected():
+        model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+        model.fit(X, background=Y)
+    return model, X, Y, groups
+
+
+def test_background_groups_that_have_the_pattern_are_named():
+    model, X, Y, groups = with_groups_in_both(8)
+    Y = Y.copy()
+    others = np.char.replace(groups, "g", "h")
+    given = {"background": Y, "groups": groups, "background_groups": others}
+    assert "in-background-groups" not in diagnose(model, X, **given).codes
+    Y[others == "h3", 0] *= 12
+    found = diagnose(model, X, **given)
+    told = [each.words for each in found.findings if each.code == "in-background-groups"]
+    assert len(told) == 1
+    assert "in the foreground in h3 of the background" in told[0]
+    labelled = Background(Y, groups=others)
+    assert str(diagnose(model, X, background=labelled, groups=groups)) == str(found)
+    alone = diagnose(model, X, background=Y, background_groups=others)
+    assert "in-background-groups" in alone.codes
+    shares = explain(model, 0, X, **given).background_group_share
+    score = model.transform(Y)[:, 0]
+    squares = [np.mean((score[others == name] - score.mean()) ** 2) for name in shares]
+    assert_allclose(list(shares.values()), squares / np.sum(squares), rtol=1e-6)
+    assert max(shares, key=shares.get) == "h3"
+    assert "in the background most in h3" in str(explain(model, 0, X, **given))
+    assert explain(model, 0, X, background=Y).background_group_share == {}
+    with raises(GroupsError, "groups-twice", "background_groups"):
+        diagnose(model, X, background=labelled, groups=groups, background_groups=others)
+    with raises(GroupsError, "groups-length", "background_groups"):
+        explain(model, 0, X, background=Y, background_groups=others[1:])
+
+
+@pytest.mark.parametrize(("carried_by", "told"), [(8, False), (2, True)])
+def test_pairs_that_do_not_agree_are_told(carried_by, told):
+    model, X, Y, groups = with_groups_in_both(carried_by)
+    Y = Y.copy()
+    Y[~np.isin(groups, ["g0", "g1"]), 0] *= 3
+    found = diagnose(model, X, background=Y, groups=groups, background_groups=groups)
+    assert ("pairs-disagree" in found.codes) == told
+    # other donors are no pairs
+    others = np.char.replace(groups, "g", "h")
+    found = diagnose(model, X, background=Y, groups=groups, background_groups=others)
+    assert "pairs-disagree" not in found.codes
+
+
+def test_groups_of_several_backgrounds_are_told_apart_by_name():
+    model, X, Y, groups = with_groups_in_both(8)
+    with collected():
+        model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+        model.fit(X, background=[Y, Y])
+    others = np.char.replace(groups, "g", "h")
+    told = explain(model, 0, X, background=[Y, Y], background_groups=[groups, others])
+    shares = told.background_group_share
+    assert len(shares) == 16
+    assert_allclose(
+        [shares[f"g{i}"] for i in range(8)], [shares[f"h{i}"] for i in range(8)], rtol=1e-9
+    )
+
+
 def test_covariates_are_tested_between_groups_and_never_between_rows():
     """A covariate of groups, constant within each: rows would make chance significant."""
     X, groups = in_groups(16, 0, 0)
@@ -646,6 +764,45 @@ def test_covariates_are_tested_between_groups_and_never_between_rows():
     assert told
     with raises(DataError, "covariate-length", "covariates"):
         diagnose(model, X, background=Y, covariates={"age": age[1:]})
+
+
+def test_codes_are_numbers_and_said_to_be_unless_they_are_text_or_categories():
+    """Kinds whose codes are in no order: a line through the codes misses them."""
+    X, groups = in_groups(24, 0, 0)
+    Y, back_groups = in_groups(24, 24, 1)
+    codes = np.arange(480) // 20 % 8 + 1
+    X[:, 0] += np.array([0, 6, 0, 6, 6, 0, 6, 0])[codes - 1]  # the line is flat
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(X, background=Y, **labels)
+
+    def told(values, **more):
+        found = diagnose(model, X, background=Y, groups=groups, covariates={"site": values}, **more)
+        return {each.code: each.words for each in found.findings if "site" in each.words}
+
+    assert (
+        "8 different whole numbers and was taken as a number" in told(codes)["covariate-as-numbers"]
+    )
+    assert "covariate" not in told(codes)
+    kinds = [codes.astype(str), pd.Categorical(codes), pd.Series(codes, dtype="category")]
+    for values in kinds:
+        found = told(values)
+        assert set(found) == {"covariate"}
+        assert "between 24 groups" in found["covariate"]
+    with_gaps = pd.Categorical(np.where(np.arange(480) < 20, np.nan, codes))
+    assert "(20 rows without a value left out)" in told(with_gaps)["covariate"]
+    # measured numbers, and what is different in nearly every row, are no codes
+    assert "covariate-as-numbers" not in told(codes + 0.5)
+    assert "covariate-as-numbers" not in told(np.arange(480))
+
+
+def test_kinds_that_tell_all_groups_apart_are_not_tested():
+    X, groups = in_groups(8, 0, 0)
+    Y, back_groups = in_groups(8, 8, 1)
+    labels = {"groups": groups, "background_groups": back_groups}
+    model = ContrastiveICA(1, n_foreground=1, random_state=0).fit(X, background=Y, **labels)
+    for values, expected in ((groups, True), (np.char.replace(groups, "g1", "g2"), False)):
+        found = diagnose(model, X, background=Y, groups=groups, covariates={"donor": values})
+        assert ("covariate-not-tested" in found.codes) == expected
 
 
 # --- variables in other units, gaps and forgotten groups ---
@@ -800,3 +957,34 @@ def test_a_check_and_a_fit_agree_on_units(p, factor):
     assert [each.words for each in told] == words
     assert len(told) == (factor > 30)
     assert all('scale="pooled"' in each.advice for each in told)
+
+
+def test_diagnose_says_where_a_pattern_is_all_shift_of_the_mean():
+    rng = np.random.default_rng(1)
+    X, Y = rng.laplace(size=(2, 2000, 6))
+    X[:, 0] += 4
+    X[:, 3] += 3 * rng.choice([-1, 1], 2000)
+    model = ContrastiveICA(None, solver="subspace", random_state=0).fit(X, background=Y)
+    last = len(model.components_)
+    assert np.argmax(np.abs(model.components_[-1])) == 0
+    found = [each for each in diagnose(model, X, background=Y).findings if each.code == "not-new"]
+    (told,) = [each for each in found if f"pattern {last} varies" in each.words]
+    assert "its mean is shifted by 2." in told.words
+    assert "a shift of the mean" in told.advice
+
+
+def test_covariates_may_be_a_data_frame():
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(2, 300, 20))
+    X[:, 2] *= 4
+    model = ContrastiveICA(1, random_state=0).fit(X, background=Y)
+    covariates = {"age": X[:, 2], "sex": rng.choice(["f", "m"], 300)}
+    told = [
+        str(diagnose(model, X, background=Y, covariates=each))
+        for each in (covariates, pd.DataFrame(covariates))
+    ]
+    assert "covariate age" in told[0]
+    assert told[0] == told[1]
+    for other in ([X[:, 2]], pd.Series(X[:, 2])):
+        with raises(ParameterError, "not-a-mapping", "covariates"):
+            diagnose(model, X, background=Y, covariates=other)

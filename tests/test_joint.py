@@ -55,12 +55,19 @@ def draw(p, r, l, seed):  # noqa: E741 - the paper's ℓ
 
 
 def draw_terms(p, r, l, seed, kind):  # noqa: E741
-    """Terms of order 4, or of 4 and 3 with denominators of their own; written out, or as they are."""
+    """Terms of order 4, or of 4 and 3 with denominators of their own; written out, or as they are.
+
+    "symmetric": every other vector has no third cumulant, and may have none.
+    """
     vectors, weights, tensors, mask = draw(p, r, l, seed)
     if kind == "fourth":
         return vectors, weights, as_terms(tensors), mask
     rng = np.random.default_rng([p, r, l, seed, 3])
     weights = np.vstack([weights, weights * rng.uniform(-1, 1, weights.shape)])
+    if kind == "symmetric":
+        mask = np.vstack([mask, mask])
+        mask[2:, ::2] = False
+        weights *= mask
     thirds = [ThirdTensor.of_terms(W, vectors) for W in weights[2:]]
     if kind == "packed":
         tensors = [PackedTensor(tensor.flatten(), p) for tensor in tensors]
@@ -69,14 +76,14 @@ def draw_terms(p, r, l, seed, kind):  # noqa: E741
     return vectors, weights, Terms(Term(T, size, t % 2) for t, (T, size) in whole), mask
 
 
-KINDS = ["fourth", "both", "packed"]
+KINDS = ["fourth", "both", "packed", "symmetric"]
 
 
 def naive_objective(terms, weights, truth, vectors, mask):
     """Dense tensors, weights by least squares over their entries and the ridge's."""
     total = 0.0
-    for term, own in zip(terms, weights, strict=True):
-        allowed = mask[term.dataset]
+    for t, (term, own) in enumerate(zip(terms, weights, strict=True)):
+        allowed = mask[t if len(mask) == 4 else term.dataset]
         made = naive.rank_one_sum if term.tensor.order == 4 else naive.third_rank_one_sum
         parts = [made([1.0], u[:, None]).ravel() for u in vectors.T[allowed]]
         dense = made(own, truth).ravel()
@@ -136,7 +143,7 @@ def test_the_second_derivatives_are_those_of_finite_differences(kind, rng):
 
 
 def test_terms_that_are_written_out_are_contracted_together(rng):
-    (_, _, one, _), (_, _, two, _) = (draw_terms(4, 3, 2, 1, kind) for kind in KINDS[1:])
+    (_, _, one, _), (_, _, two, _) = (draw_terms(4, 3, 2, 1, kind) for kind in ("both", "packed"))
     vectors, factors = unit(rng.standard_normal((4, 5))), rng.standard_normal((4, 5))
     assert_allclose(two.images(vectors), one.images(vectors), atol=1e-12)
     assert_allclose(two.slices(vectors, factors), one.slices(vectors, factors), atol=1e-12)
@@ -195,12 +202,13 @@ def test_losses_are_what_removal_costs(kind, rng):
     vectors = unit(rng.standard_normal((4, 4)))
     whole, _, weights = objective_and_gradient(terms, vectors, mask)
     losses = removal_losses(terms, vectors, weights, mask)
-    for dataset, position in zip(*np.nonzero(mask), strict=True):
+    roles = mask[:2]
+    for dataset, position in zip(*np.nonzero(roles), strict=True):
         fewer = mask.copy()
-        fewer[dataset, position] = False
+        fewer[dataset::2, position] = False
         without = objective_and_gradient(terms, vectors, fewer)[0]
         assert_allclose(losses[dataset, position], without - whole, rtol=1e-6, atol=1e-9)
-    assert np.all(losses[~mask] == 0)
+    assert np.all(losses[~roles] == 0)
 
 
 @pytest.mark.parametrize(("p", "r", "l"), [(4, 4, 3), (6, 5, 4), (8, 8, 7)])
@@ -332,6 +340,33 @@ def test_a_spent_budget_ends_the_tries(monkeypatch):
     assert_allclose(
         found.objective, whole(as_terms(tensors), home, mask, 100, 1e-6).objective, rtol=0.1
     )
+
+
+def test_a_minimum_that_is_known_is_not_searched_from_again(monkeypatch):
+    """Two starts lead to one: its roles are tried anew once, and the answer is the same."""
+    vectors, _, tensors, mask = draw(6, 3, 3, 1)
+    starts = [vectors + 0.01, vectors + 0.02]
+    calls = []
+    whole = joint.search.converge
+    monkeypatch.setattr(joint.search, "ROUNDS", 0)
+    monkeypatch.setattr(joint.search, "converge", lambda *args: calls.append(1) or whole(*args))
+    known = joint_search(tensors, starts, mask)
+    assert len(calls) == 4  # both starts, all weights free, and new roles
+    calls.clear()
+    monkeypatch.setattr(joint.search, "SAME_MINIMUM", -1.0)
+    assert_allclose(joint_search(tensors, starts, mask).vectors, known.vectors, atol=1e-9)
+    assert len(calls) == 6
+
+
+def test_no_start_is_worked_out_that_cannot_be_afforded(monkeypatch):
+    _, _, tensors, mask = draw(5, 4, 3, 6)
+    monkeypatch.setattr(joint.search, "BUDGET", 1.0)
+    drawn = iter([np.random.default_rng(0).standard_normal((5, 7))] * 3)
+    home = np.random.default_rng(9).standard_normal((5, 7))
+    joint_search(tensors, drawn, mask, preferred=PreferredStart(home, None))
+    assert len(list(drawn)) == 3
+    joint_search(tensors, drawn := iter([home] * 3), mask)
+    assert len(list(drawn)) == 2  # one is needed
 
 
 def noise(p, seed):
@@ -601,6 +636,47 @@ def test_of_two_patterns_that_are_one_the_foregrounds_goes_and_the_rest_is_refit
     assert kept.shape[1] <= 4
     assert fit.gradient_norm < 1e-6
     assert fit.gain == 7.0
+
+
+def test_nothing_takes_a_twins_place_where_no_try_can_be_afforded(monkeypatch):
+    terms, twice, mask = cancelling_pair(3)
+    monkeypatch.setattr(joint.twins, "_swapped", lambda *_: pytest.fail("a try was made"))
+    monkeypatch.setattr(joint.search, "BUDGET", 1.0)
+    fit, kept = without_twins(terms, twice, mask, 300, 1e-6)
+    assert kept.shape[1] <= 4
+    assert nearest_pair(fit.vectors) is None
+
+
+def test_a_fit_without_twins_goes_to_its_end_in_two_parts(monkeypatch):
+    """Too large for Newton's method, a try ends after some steps; what has no twins goes on."""
+    monkeypatch.setattr(joint.descent, "NEWTON_SIZE", 0)
+    monkeypatch.setattr(joint.twins, "TRY_STEPS", 2)
+    terms, twice, mask = cancelling_pair(3)
+    fit, _ = without_twins(terms, twice, mask, 300, 1e-6)
+    assert nearest_pair(fit.vectors) is None
+    assert fit.gradient_norm < 1e-5
+    assert fit.n_iter > 3
+
+
+@pytest.mark.parametrize("seed", [1, 3, 5])
+def test_the_last_pair_that_stays_is_fitted_to_the_end_too(seed, monkeypatch):
+    """One pattern that three are started at: the pair of both roles that is left had shown as twins."""
+    monkeypatch.setattr(joint.descent, "NEWTON_SIZE", 0)
+    monkeypatch.setattr(joint.twins, "TRY_STEPS", 3)
+    u = unit(np.random.default_rng(seed).standard_normal((4, 1)))
+    exact = RankOneSum(np.ones(1), u)
+    noisy = [exact + noise(4, [seed, d]) * 1e-2 for d in range(2)]
+    terms, mask = as_terms(noisy), contrast_mask(2, 1)
+    start = unit(u + 1e-3 * np.random.default_rng(9).standard_normal((4, 3)))
+    once = joint.JointFit(start, fit_weights(terms, start, mask), 0.0, 1, 1.0)
+    fit, _ = without_twins(terms, once, mask, 300, 1e-6)
+    assert fit.gradient_norm < 1e-5
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3])
+def test_powers_are_those_of_numpy(exponent):
+    base = np.random.default_rng(0).standard_normal((3, 3))
+    assert_allclose(joint.objective._power(base, exponent), base**exponent, rtol=1e-14)
 
 
 def test_patterns_that_are_apart_stay_as_they_are():

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from contrica import ContrastiveICA, PlainICA, PlainPCA, ProportionalContrastiveICA
 from contrica.errors import ContricaError, MemoryBudgetError
 from contrica.estimators import report_ranks
-from contrica.moments import working
+from contrica.moments import cumulants, working
 from contrica.rows import Blocks, Rows
 from contrica.rows.dataset import Dataset
 from contrica.solvers import RowGroups
@@ -66,6 +66,20 @@ def test_a_fit_reads_the_rows_twice_and_once_more_for_principal_axes(name, sampl
     model = ContrastiveICA(2, random_state=0, **options).fit(X, background=Y)
     assert model.n_rows_sampled_[0] == (1000 if sampled and name != "robust" else 3000)
     assert (X.passes, Y.passes) == (expected, expected)
+
+
+def test_a_contrast_subspace_writes_no_fourth_cumulant_out(monkeypatch):
+    X, Y = pair(3000, 20)
+    kept = {"solver": "subspace", "n_foreground": 3, "random_state": 0}
+    whole = ContrastiveICA(3, **kept).fit(X, background=Y)
+    expected = cumulants(X, storage="packed").fourth.coefficients(whole.filters_.T)
+
+    def interrupt(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("contrica.moments.fourth.packed_cumulants", interrupt)
+    again = ContrastiveICA(3, **kept).fit(X, background=Y)
+    assert_allclose(again.foreground_weights_, expected, rtol=1e-9)
 
 
 def test_moments_and_groups_of_sampled_rows_are_those_of_all(monkeypatch):

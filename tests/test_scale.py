@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from contrica import Background, ContrastiveICA, ProportionalContrastiveICA
-from contrica.errors import DelicateDataWarning, ParameterError, PatternWarning
+from contrica.errors import DelicateDataWarning, ParameterError, PatternWarning, collected
 from contrica.estimators import report_ranks
 from contrica.models import load, save
 from contrica.moments import working
@@ -429,6 +429,17 @@ def test_permuted_groups_are_divided_anew(scale, turned):
     assert_allclose(found.back, axes.T @ naive.covariance(sets[1]) @ axes, atol=1e-10)
     again = design_of(sets[0] @ axes, names[chosen], sets[1] @ axes, names[~chosen])
     assert_allclose(found.floor, again.floor)
+
+
+@pytest.mark.parametrize("seed", [2, 9, 11, 13, 17])
+def test_rounding_is_as_much_larger_where_deviations_are_small(seed):
+    """A permuted background of three rows, divided by its own: where nothing varies that is rounding."""
+    rng = np.random.default_rng(seed)
+    X = np.outer(rng.standard_t(2, 60), rng.standard_normal(5))
+    Y = rng.standard_normal((3, 5))
+    with collected():
+        model = ContrastiveICA(None, scale="each", random_state=1).fit(X, background=Y)
+    assert np.isfinite(model.components_).all()
 
 
 def test_variance_outside_the_axes_is_that_of_all_rows():

@@ -1,9 +1,10 @@
 import tracemalloc
+import warnings
 from functools import partial
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from contrica import ContrastiveICA, PatternWarning
@@ -15,8 +16,10 @@ from contrica.solvers import permutation_null, row_design, wide_null
 from contrica.solvers.contrast_directions import contrast_axes, floor_of
 from contrica.solvers.group_design import GroupDesign, GroupSums
 from contrica.solvers.permutation_null import choose_dimension, count_directions
+from contrica.solvers.problem import Problem
 from contrica.solvers.row_design import RowDesign
 from contrica.solvers.subspace import subspace_ica
+from contrica.solvers.varying import only_shifted, varies_more
 from tests import naive
 
 
@@ -256,13 +259,13 @@ WIDE = [
 def test_many_variables_have_the_null_of_their_covariances(kind, monkeypatch):
     """Lanczos' iteration through the rows, to the end, against all eigenvalues of every covariance."""
     design = wide_design(kind)
-    assert wide_null.is_wide(design)
+    assert wide_null.is_wide(design, 59)
     for name in ("ENOUGH", "SINGLE"):
         monkeypatch.setattr(wide_null, name, wide_null.DOUBLE)
     monkeypatch.setattr(wide_null, "MAX_SINGLES", 0)
     count = partial(count_directions, design, n_permutations=59)
     found = count(rng=np.random.default_rng(1))
-    monkeypatch.setattr(permutation_null, "is_wide", lambda design: False)
+    monkeypatch.setattr(permutation_null, "is_wide", lambda *given: False)
     expected = count(rng=np.random.default_rng(1))
     assert_allclose(found.p_values, expected.p_values)
     # a row that is 10⁷ others leaves half of the digits
@@ -279,7 +282,7 @@ def test_many_variables_have_quick_p_values_and_a_null_within_its_error(kind, mo
     """In single precision, and no longer than it takes to tell ratios from the observed one."""
     design = wide_design(kind)
     found = count_directions(design, rng=np.random.default_rng(1), n_permutations=199)
-    monkeypatch.setattr(permutation_null, "is_wide", lambda design: False)
+    monkeypatch.setattr(permutation_null, "is_wide", lambda *given: False)
     expected = count_directions(design, rng=np.random.default_rng(1), n_permutations=199)
     assert_allclose(found.p_values, expected.p_values)
     error = expected.null_deviation / np.sqrt(expected.n_assignments)
@@ -494,3 +497,99 @@ def test_first_patterns_do_not_depend_on_how_many_are_kept():
         assert_allclose(model.components_, whole.components_[:n], atol=1e-9)
     scores = whole.transform(X)
     assert np.abs(np.corrcoef(scores.T) - np.eye(9)).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_shift_of_the_mean_does_not_come_before_the_pattern_that_was_tested(seed):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.laplace(size=(2, 2000, 20))
+    X[:, 0] += 4
+    X[:, 5] += 2 * rng.choice([-1, 1], 2000)
+    model = ContrastiveICA(None, solver="subspace", random_state=0).fit(X, background=Y)
+    assert model.n_foreground_ == 1
+    leading = np.abs(model.components_).argmax(axis=1)
+    assert (leading[0], leading[-1]) == (5, 0)
+    assert model.source_ratio_[-1] > model.source_ratio_[0] > 2
+
+
+def problem_of(X, Y, labels=None):
+    """What a solver is given, in the coordinates that the rows are in."""
+    groups = (None, None)
+    if labels is not None:
+        groups = tuple(
+            as_groups(own, len(rows), "groups", "X")
+            for own, rows in zip(labels, (X, Y), strict=True)
+        )
+    return Problem(cumulants(X), (cumulants(Y),), (X, Y), (None, None), groups)
+
+
+@pytest.mark.parametrize("tails", ["laplace", "normal"])
+def test_what_varies_more_is_what_permuted_rows_say(tails):
+    rng = np.random.default_rng(0)
+    strengths = np.linspace(0.9, 1.35, 10)
+    X = getattr(rng, tails)(size=(600, 10)) * strengths + 3
+    Y = getattr(rng, tails)(size=(400, 10))
+    told = varies_more(problem_of(X, Y), 7 * np.eye(10))
+    both = np.vstack([X - X.mean(axis=0), Y - Y.mean(axis=0)])
+    own = np.arange(1000) < 600
+    masks = [own, *(rng.permutation(own) for _ in range(999))]
+    p_values = np.array([naive.ratio_p_value(scores, masks) for scores in both.T])
+    clear = (p_values < 0.03) | (p_values > 0.08)
+    assert clear.sum() >= 8
+    assert 2 <= told.sum() <= 8
+    assert_array_equal(told[clear], p_values[clear] < 0.05)
+
+
+@pytest.mark.parametrize("sizes", [(20,), (400, 20), (20, 20, 20)])
+def test_as_many_vary_more_by_chance_as_the_level_says(sizes):
+    """Several backgrounds count by their rows, and few rows leave few degrees of freedom."""
+    rng = np.random.default_rng(0)
+    X, *backs = (rng.standard_normal((n, 400)) for n in (600, *sizes))
+    none = (None,) * (1 + len(backs))
+    problem = Problem(cumulants(X), tuple(map(cumulants, backs)), (X, *backs), none)
+    assert 0.01 <= varies_more(problem, np.eye(400)).mean() <= 0.09
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_what_varies_more_is_what_permuted_groups_say(paired):
+    rng = np.random.default_rng(1)
+    labels = [np.repeat(np.arange(6) + (0 if paired else 10 * i), 30) for i in range(2)]
+    X, Y = rng.laplace(size=(2, 180, 8))
+    X *= np.linspace(0.8, 1.4, 8)
+    X += rng.standard_normal((6, 8))[labels[0] % 10]
+    Y += rng.standard_normal((6, 8))[labels[1] % 10]
+    problem = problem_of(X, Y, labels)
+    told = varies_more(problem, np.eye(8))
+    both = np.vstack([X - X.mean(axis=0), Y - Y.mean(axis=0)])
+    of_row = np.concatenate([labels[0] % 10, 6 + labels[1] % 10])
+    masks = [mask[of_row] for mask in problem.design.assignments(999, rng)]
+    assert len(masks) == (64 if paired else 924)
+    p_values = np.array([naive.ratio_p_value(scores, masks) for scores in both.T])
+    assert_array_equal(told, p_values <= 0.05)
+    assert 0 < told.sum() < 8
+    # of these only what is shifted by more than its own deviation is nothing but a shift
+    shifted = (X.mean(axis=0) - Y.mean(axis=0)) ** 2 > X.var(axis=0)
+    assert_array_equal(only_shifted(problem, 3 * np.eye(8)), shifted & ~told)
+    assert (~shifted & ~told).any()
+
+
+def test_a_pattern_of_few_groups_keeps_its_place():
+    """Both groups that have it stay in the foreground in a fifth of the assignments: that is no shift."""
+    first = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        parts = []
+        for group in range(8):
+            mixing = np.eye(6) + 0.3 * rng.standard_normal((6, 6))
+            rows = rng.laplace(size=(150, 6)) @ mixing + 0.5 * rng.standard_normal(6)
+            if group < 2:
+                rows[:, 2] += 5 * rng.choice([-1, 1], 150)
+            parts.append(rows)
+        X, Y = np.vstack(parts[:4]), np.vstack(parts[4:])
+        of_row = np.repeat(range(8), 150)
+        labels = {"groups": of_row[:600], "background_groups": of_row[600:]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # so few groups show nothing, and two have it
+            model = ContrastiveICA(None, random_state=0).fit(X, background=Y, **labels)
+        first.append(np.abs(model.components_[:, 2]).argmax() == 0)
+    assert np.mean(first) >= 0.9

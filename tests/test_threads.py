@@ -1,6 +1,7 @@
 """As many threads as BLAS may use, on one level at a time."""
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,15 @@ from contrica.rows.containers import as_rows
 from contrica.rows.products import gram_times
 from contrica.rows.sparse import transposed
 from contrica.rows.summary import column_summary
-from contrica.rows.threads import few_threads, n_threads, one_thread, team
+from contrica.rows.threads import (
+    _blas,
+    _is_scipys,
+    few_threads,
+    n_threads,
+    one_pool,
+    one_thread,
+    team,
+)
 from tests.said import raises
 
 
@@ -53,6 +62,42 @@ def test_one_thread_ends(two):
     with one_thread():
         assert n_threads() == 1
     assert n_threads() == 2
+
+
+def test_of_two_pools_scipys_is_held_to_one_thread(two):
+    """Whichever way contexts overlap, in one thread or in several, the limits before come back."""
+    pools = {_is_scipys(Path(pool.filepath)): pool for pool in _blas()}
+    if len(pools) < 2:
+        pytest.skip("numpy and scipy share one BLAS")
+
+    def limits():
+        return pools[True].num_threads, pools[False].num_threads
+
+    outer, inner = one_pool(), one_thread()
+    outer.__enter__()
+    assert limits() == (1, 2)
+    inner.__enter__()
+    assert limits() == (1, 1)
+    outer.__exit__()  # first, as a fit in another thread might
+    assert limits() == (1, 1)
+    inner.__exit__()
+    assert limits() == (2, 2)
+    with one_pool(), one_pool():
+        assert limits() == (1, 2)
+    assert limits() == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ("lib/site-packages/scipy.libs/libscipy_openblas-6c.so", True),
+        ("lib/site-packages/scipy/.dylibs/libscipy_openblas.dylib", True),
+        ("lib/site-packages/numpy.libs/libscipy_openblas64_-32.so", False),
+        ("scipy/lib/libopenblas.so", False),
+    ],
+)
+def test_the_blas_of_scipys_wheel_is_told_by_its_folder(path, own):
+    assert _is_scipys(Path(path)) is own
 
 
 def test_what_fails_in_a_thread_is_raised_and_leaves_blas_its_threads(two):
@@ -107,13 +152,14 @@ def test_pieces_and_their_transposes_are_views():
 def test_a_rotation_in_threads_is_that_of_one(rng, monkeypatch, two):
     monkeypatch.setattr(negentropy, "ROWS_IN_BLOCK", 300)
     monkeypatch.setattr(negentropy, "THREADED_DIMENSIONS", 2)
-    rows, turn = rng.laplace(size=(3001, 4)), rng.standard_normal((4, 4))
+    rows, turns = rng.laplace(size=(3001, 4)), rng.standard_normal((2, 4, 4))
     with team() as threads:
         together, alone = negentropy._Rows(rows, threads), negentropy._Rows(rows)
         assert len(together._shares) == 2
         assert len(alone._shares) == 1
-        for one, other in zip(together.slope(turn, 0.25), alone.slope(turn, 0.25), strict=True):
-            assert_allclose(one, other, rtol=1e-12)
+        each = (rows.heights(turns, 0.25) for rows in (together, alone))
+        for one, other in zip(*each, strict=True):
+            assert_allclose(one, other, rtol=1e-12, atol=1e-14)
     rows = rows[:, :3] / rows[:, :3].std(axis=0)
     found = []
     for limit in (1, 2):

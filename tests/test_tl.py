@@ -25,6 +25,9 @@ from contrica.errors import (
 from contrica.rows import Rows
 from contrica.rows.selected import select
 
+# Most of these tests are not about donors.
+pytestmark = pytest.mark.filterwarnings("ignore:.*but adata.obs has a column donor")
+
 GENES, USED, DONORS, PER_DONOR = 40, 35, 6, 40
 RESPONDING = np.arange(5)
 
@@ -466,7 +469,7 @@ def test_bad_cells_are_told_in_words(adata, spoil, kind, code, words):
 
 def test_raw_counts_are_warned_of(adata):
     with pytest.warns(DelicateDataWarning, match=r"normalize_total.*log1p") as told:
-        tl.cica(adata, "condition", "ctrl", layer="counts", n_comps=1)
+        tl.cica(adata, "condition", "ctrl", layer="counts", groups="donor", n_comps=1)
     assert [each.message.code for each in told] == ["raw-counts"]
     adata.layers["counts"] = sp.csr_matrix(adata.layers["counts"])
     with pytest.warns(DelicateDataWarning, match="raw counts"):
@@ -577,3 +580,17 @@ def test_scanpy_goes_on_from_the_scores(made):
     scanpy.pp.neighbors(adata, use_rep="X_cica", transformer="sklearn")
     assert adata.obsp["distances"].shape == (adata.n_obs, adata.n_obs)
     assert adata.uns["neighbors"]["params"]["use_rep"] == "X_cica"
+
+
+def test_a_column_of_donors_that_was_not_given_is_asked_for(made):
+    with pytest.warns(GroupWarning, match="donor with 6 values") as told:
+        tl.cica(made, "condition", "ctrl", copy=True)
+    assert 'Pass groups="donor"' in " ".join(str(each.message) for each in told)
+    adata = made.copy()
+    adata.obs["sample_id"] = adata.obs_names  # names cells
+    adata.obs["extra"] = 1
+    adata.obs.columns = [*adata.obs.columns[:-1], "sample_id"]  # and twice
+    del adata.obs["donor"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GroupWarning)
+        tl.cica(adata, "condition", "ctrl")

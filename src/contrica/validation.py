@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -190,15 +191,39 @@ def unmasked(data: Any) -> Any:
 
 
 @contextmanager
-def in_words(name: str) -> Iterator[None]:
-    """What numpy and scikit-learn say of what is not a table of numbers, as an error of ours."""
+def in_words(name: str, data: Any = None) -> Iterator[None]:
+    """What numpy and scikit-learn say of what is not a table of numbers, as an error of ours.
+
+    Columns of a data frame that are no numbers are named.
+    """
     try:
         yield
     except ContricaError:
         raise
     except (ValueError, TypeError, OverflowError) as error:
+        text = _text_columns(data)
+        if text:
+            raise DataError(
+                "text-columns",
+                f"{_quoted(name)} has columns that are not numbers: {_listing(text)}",
+                remedy="Convert them, or drop those that are no measurements.",
+                parameter=name,
+            ) from error
         kind = DataTypeError if isinstance(error, TypeError) else DataError
-        raise kind("not-a-table", unmarked(error).rstrip("."), parameter=name) from error
+        # of a row alone numpy's words have all of its numbers
+        said = re.sub(r"\s*array=.*?\]\.?\s+", " ", unmarked(error), flags=re.DOTALL)
+        raise kind("not-a-table", said.rstrip("."), parameter=name) from error
+
+
+def _text_columns(data: Any) -> list[Any]:
+    """Columns of a data frame that cannot be read as numbers."""
+    found = []
+    for column in dict.fromkeys(getattr(data, "columns", ()) if hasattr(data, "dtypes") else ()):
+        try:
+            np.asarray(data[column], dtype=float)
+        except (ValueError, TypeError):
+            found.append(column)
+    return found
 
 
 def check_names(names: Sequence[Any] | np.ndarray | None, name: str) -> None:

@@ -124,6 +124,35 @@ def test_columns_of_numbers_and_large_files_are_taken_out_too(tmp_path, monkeypa
     assert found.values.tolist() == [[1, 2], [3, 4]]
 
 
+def test_numbers_of_donors_are_no_variables_in_any_command(tmp_path):
+    """And --without leaves another column of numbers out, in each."""
+    paths = tmp_path / "fore.csv", tmp_path / "back.csv"
+    for i, (frame, path) in enumerate(zip(tables(), paths, strict=True)):
+        frame["donor"] = frame["donor"].str[1:].astype(int)
+        frame["weight"] = 1e6 + np.arange(len(frame)) * (i + 1)
+        write_csv(frame, path)
+    data = (paths[0], "--background", paths[1], "--groups", "donor", "--without", "weight")
+    fits = ("fit", "--no-report", "--out", tmp_path / "out"), ("compare", "--methods", "cica")
+    for command, *more in (*fits, ("ranks",)):
+        result = run(command, *data, *more, "--scale", "pooled")
+        assert result.exit_code == 0, result.output
+        assert "rows of 4 variables" in words(result)
+    assert load(tmp_path / "out" / "model.npz").feature_names_in_.tolist() == ["a", "b", "c", "d"]
+
+
+def test_names_of_both_datasets_are_said_to_be_pairs(tmp_path):
+    paths = tmp_path / "fore.csv", tmp_path / "back.csv"
+    for frame, path in zip(tables(), paths, strict=True):
+        frame["donor"] = np.sort(np.arange(len(frame)) % 8)
+        write_csv(frame, path)
+    data = (paths[0], "--background", paths[1], "--groups", "donor", "--out", tmp_path / "out")
+    told = "8 of 8 groups of the foreground have names of groups of the background (0, 1, 2, ...)"
+    result = run("fit", *data, "--no-report", "--n-foreground", 1)
+    assert result.exit_code == 0, result.output
+    assert told in words(result)
+    assert told in (tmp_path / "out" / "summary.txt").read_text()
+
+
 def test_names_that_are_not_there_bring_near_ones(tmp_path):
     for name in ("csv", "parquet", "h5ad"):
         fore, back = write_pair(tmp_path, name)

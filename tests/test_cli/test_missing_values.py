@@ -68,3 +68,44 @@ def test_by_default_gaps_are_refused_and_the_option_is_named(gappy):
     assert run(*call, *SUBSPACE, "--missing", "impute").exit_code == 0
     said = refused(run(*call, "--missing", "drop"), ParameterError, "unknown-choice", "missing")
     assert "--missing drop" in said
+
+
+NAMES = [
+    (("--groupby", "state", "-b", "wlid"), DataError, "no-rows", "background"),
+    (("--foreground", "state=sick", "-b", "state=wlid"), DataError, "no-rows", "background"),
+    (("--groupby", "stat", "-b", "wild"), FileError, "unknown-column", "groupby"),
+    (
+        ("--groupby", "state", "-b", "wild", "--groups", "doner"),
+        *(FileError, "unknown-column"),
+        "groups",
+    ),
+    (
+        ("--groupby", "state", "-b", "wild", "--groups", "donor~^x+"),
+        *(DataError, "no-match"),
+        "groups",
+    ),
+    (("--groupby", "state", "-b", "wild", "--groups", "donor"), FileError, "not-numbers", None),
+]
+
+
+@pytest.mark.parametrize(("options", "cls", "code", "parameter"), NAMES)
+@pytest.mark.parametrize("command", ["fit", "ranks", "compare"])
+def test_a_wrong_name_is_told_before_missing_values(
+    command, options, cls, code, parameter, tmp_path
+):
+    rows = pd.DataFrame(np.random.default_rng(0).laplace(size=(60, 3)), columns=list("abc"))
+    rows["state"], rows["donor"] = np.repeat(["sick", "wild"], 30), np.tile(["d1", "d2"], 30)
+    rows.loc[4, "b"] = np.nan
+    rows.to_csv(tmp_path / "all.csv", index=False)
+    out = ("-o", tmp_path / "out") if command == "fit" else ()
+    call = run(command, tmp_path / "all.csv", *options, *out)
+    said = refused(call, cls, code, parameter)
+    assert ("empty cell" in said) == (code == "not-numbers")
+
+
+def test_a_wrong_name_in_the_background_is_told_before_gaps_of_the_foreground(gappy):
+    files, *_ = gappy
+    table = pd.read_csv(files / "fore.csv", index_col=0)
+    table.assign(donor="d").to_csv(files / "fore.csv")
+    said = refused(fit(files, "--groups", "donor"), FileError, "unknown-column", "groups")
+    assert "back.csv has no column called 'donor'" in said

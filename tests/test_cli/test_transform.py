@@ -4,7 +4,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from contrica import load, save
-from contrica.errors import DataError, FeaturesError, FileError, FileMissingError, FoundFileError
+from contrica.errors import (
+    DataError,
+    FeaturesError,
+    FileError,
+    FileMissingError,
+    FoundFileError,
+    ParameterError,
+)
 from contrica.rows import Rows, read_table
 from tests.test_cli.shell import cause, refused, run, words
 
@@ -100,3 +107,10 @@ def test_the_row_that_cannot_be_scored_is_counted_from_the_first_of_the_file(
     assert "row 208 has no scores" in refused(result, DataError, "not-finite")
     assert read == [rows_in_block] * (3 if rows_in_block == 100 else 1)
     assert not (fitted / "new.csv").exists()
+
+
+def test_scores_are_written_as_csv_and_under_no_other_name(fitted):
+    for name in ("new.parquet", "new.npy", "new.tsv", "new.csv.gz"):
+        refused(transform(fitted, fitted / "back.csv", out=name), ParameterError, "unknown-type")
+        assert not (fitted / name).exists()
+    assert transform(fitted, fitted / "back.csv", out="NEW.CSV").exit_code == 0

@@ -172,7 +172,7 @@ def test_edits_are_undone_and_done_again_by_the_keyboard(context, demo):
         assert page.evaluate("document.activeElement.id") == "tab-why"
 
         page.click("#cards .help >> nth=0")
-        assert "spreads along the pattern" in page.inner_text("#help")
+        assert "more of the pattern the foreground has" in page.inner_text("#help")
         page.keyboard.press("Escape")
         assert page.locator("#help").is_hidden()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import signal
 import sys
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from contrica.cli.console import plain_errors, print_line
 from contrica.cli.options import with_bundles
 
 __all__ = ["EXAMPLES", "app", "main"]
+
+logger = logging.getLogger(__name__)
 
 app = typer.Typer(
     help="Contrastive ICA: the patterns of a foreground that its background does not have.",
@@ -60,8 +63,14 @@ def _version(
         raise typer.Exit
 
 
+def _log_unraisable(about: sys.UnraisableHookArgs) -> None:
+    """Log what an interrupt left half made in another package, which is no traceback for a user."""
+    logger.debug("%s: %r", about.err_msg or "while something was freed", about.exc_value)
+
+
 def main() -> None:
     """Entry point of the shell command."""
+    sys.unraisablehook = _log_unraisable
     # A job that is cancelled cleans up like one that is interrupted.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     app()

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from contrica import plots
+from contrica.cli.checking import warn_of_columns
 from contrica.cli.config import write_config
 from contrica.cli.console import (
     WARNING,
@@ -121,7 +122,9 @@ def _read(data: DataOptions, *, gaps: bool) -> Pair:
             "a comparison needs data",
             remedy="Give DATA and --background, or --demo for the embedded digits on photographs.",
         )
-    return read_pair(data, gaps=gaps)
+    pair = read_pair(data, gaps=gaps)
+    warn_of_columns(pair)
+    return pair
 
 
 def _demo_data() -> Pair:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from contrica.cli.checking import warn_of_columns
 from contrica.cli.cluster import connected
 from contrica.cli.config import write_config
 from contrica.cli.console import print_json, print_line, progress, results_as_json
@@ -142,6 +143,7 @@ def fit(
         ):
             pair = read_pair(data, shared=shared, gaps=missing != "error")
             reported.check(pair.fore.n_features)
+            warn_of_columns(pair, images=reported.shape is not None)
             with called_by_file(pair):
                 model.fit(pair.fore.named, background=several(pair.backs), **pair.groups)
             logger.info("writing")

@@ -128,7 +128,7 @@ class RowOptions:
         typer.Option(
             "--drop",
             "--without",
-            help="Columns that are no variables, with commas between; they go to metadata.csv.",
+            help="Columns that are no variables, with commas between; fit keeps them in metadata.csv.",
         ),
     ] = None
     key: Annotated[

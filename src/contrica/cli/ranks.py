@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from contrica import plots
+from contrica.cli.checking import warn_of_columns
 from contrica.cli.cluster import connected
 from contrica.cli.console import (
     print_json,
@@ -93,6 +94,7 @@ def ranks(
             connected(scheduler) as shared,
         ):
             pair = read_pair(data, shared=shared, gaps=missing != "error")
+            warn_of_columns(pair)
             with called_by_file(pair):
                 report = report_ranks(
                     pair.fore.named,

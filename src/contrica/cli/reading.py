@@ -44,6 +44,16 @@ def read_pair(options: DataOptions, *, shared: bool = False, gaps: bool = False)
             remedy="Give DATA and --background: another file, or column=value for rows of DATA.",
             parameter="background",
         )
+    try:
+        return _read_pair(options, shared=shared, gaps=gaps)
+    except FileError as error:
+        if not gaps and error.code in ("not-numbers", "not-finite"):
+            _read_pair(options, shared=shared, gaps=True)  # a wrong name is the first thing to fix
+        raise
+
+
+def _read_pair(options: DataOptions, *, shared: bool, gaps: bool) -> Pair:
+    backgrounds = options.background or []
     groups = NamedGroups.of(options.groups, options.background_groups, len(backgrounds))
     labels = RowLabels.of("labels", options.labels)
     selecting = options.groupby is not None or options.foreground is not None

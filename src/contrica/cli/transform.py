@@ -37,6 +37,13 @@ def transform(
     Files other than csv, tsv and npz are read, and their scores written, block by block. Missing values
     are let pass if they were by fit (--missing); a row without any value has NaN for its scores.
     """
+    if output.suffix.lower() not in ("", ".csv", ".txt"):
+        raise ParameterError(
+            "unknown-type",
+            f"{output} is not the name of a csv file",
+            remedy="Scores are written as csv: let it end in .csv.",
+            parameter="output",
+        )
     chosen = None
     if options.foreground is not None:
         chosen = Selection.of("foreground", options.foreground, options.groupby)
@@ -63,7 +70,8 @@ def transform(
             )
             headings = pattern_names(fitted)
             write_blocks(temporary, scores_of(without_names(fitted), rows), headings, *rows.index)
-        told = f"{len(rows.values)} rows scored on {len(headings)} patterns, written to {output}"
+        patterns = "1 pattern" if len(headings) == 1 else f"{len(headings)} patterns"
+        told = f"{len(rows.values)} rows scored on {patterns}, written to {output}"
         for line in [*notes, told]:
             print_line(line, wrap=False)
         found = {"out": str(output), "rows": len(rows.values), "patterns": headings}

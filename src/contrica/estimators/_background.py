@@ -53,6 +53,30 @@ class GroupLabels(NamedTuple):
         return [("groups", self.fore), *zip(names, parts, strict=True)]
 
 
+def background_labels(background: Any, background_groups: Any) -> Any:
+    """Labels of a background's groups, from where they were given.
+
+    Parameters
+    ----------
+    background, background_groups : object
+        As of ``fit``.
+
+    Returns
+    -------
+    array-like, list of such, or None
+    """
+    if not isinstance(background, Background) or background.groups is None:
+        return background_groups
+    if background_groups is not None:
+        raise GroupsError(
+            "groups-twice",
+            "`background_groups` was given, and so were groups in Background(...)",
+            remedy="Leave one of them out.",
+            parameter="background_groups",
+        )
+    return background.groups
+
+
 def group_labels(background: Any, groups: Any, background_groups: Any) -> GroupLabels | None:
     """Labels of groups as ``fit`` was given them: of both datasets, or of neither.
 
@@ -65,15 +89,7 @@ def group_labels(background: Any, groups: Any, background_groups: Any) -> GroupL
     -------
     GroupLabels or None
     """
-    if isinstance(background, Background) and background.groups is not None:
-        if background_groups is not None:
-            raise GroupsError(
-                "groups-twice",
-                "`background_groups` was given, and so were groups in Background(...)",
-                remedy="Leave one of them out.",
-                parameter="background_groups",
-            )
-        background_groups = background.groups
+    background_groups = background_labels(background, background_groups)
     if groups is None and background_groups is None:
         return None
     if background is None:

@@ -41,17 +41,17 @@ from contrica.estimators._sums import (
 from contrica.estimators._transformer import ContrastTransformer, documented, unchanged_on_error
 from contrica.moments.estimates import Cumulants, Storage
 from contrica.moments.projection import CUMULANTS, check_n_pcs, n_axes
-from contrica.moments.spectra import symmetric_values
+from contrica.moments.spectra import symmetric_values, varies_everywhere
 from contrica.moments.streaming import DataSums
 from contrica.moments.symmetric import fix_signs
 from contrica.moments.working import Workplace
 from contrica.rows.dataset import Dataset
 from contrica.rows.groups import Groups
 from contrica.rows.memory import memory_budget
-from contrica.rows.moving import check_device, work_on
+from contrica.rows.moving import card, check_device, work_on
 from contrica.rows.repeats import hint_at_groups
 from contrica.rows.summary import ColumnSummary
-from contrica.rows.threads import few_threads
+from contrica.rows.threads import few_threads, one_pool
 from contrica.rows.units import (
     SCALES,
     background_deviations,
@@ -138,11 +138,13 @@ class BaseContrastive(ScoringContrastive):
 
     def _solve(self, problem: Problem, rng: np.random.Generator) -> None:
         """Work the patterns out from a problem, and store them."""
-        with few_threads(problem.n_features):
-            found = self._separate(problem, rng)
-            if problem.is_grouped:
-                found = rank_by_groups(problem, found)
-        self._store(problem, found)
+        # a problem that was read before may be solved again
+        with one_pool():
+            with few_threads(problem.n_features), work_on(problem.device):
+                found = self._separate(problem, rng)
+                if problem.is_grouped:
+                    found = rank_by_groups(problem, found)
+            self._store(problem, found)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         if isinstance(X, Iterator | DataSums):
@@ -211,6 +213,7 @@ class BaseContrastive(ScoringContrastive):
             del self._workplace
 
     def _place(self, datasets: Sequence[Dataset]) -> None:
+        self._workplace.check_places(datasets)
         # gaps are filled where rows are on the host
         if not self._fills_gaps:
             self._workplace.read_there(datasets)
@@ -318,6 +321,7 @@ class BaseContrastive(ScoringContrastive):
         rows: Sequence[np.ndarray],
         grouped: Sequence[Any],
         groups: Sequence[Groups | None] = (),
+        tensors: Sequence[Any] = (),
         *,
         rescaling: Rescaling | None = None,
     ) -> Problem:
@@ -325,11 +329,17 @@ class BaseContrastive(ScoringContrastive):
         self.basis_, self.n_pcs_, self.n_samples_ = basis, fore.n_features, fore.n_samples
         self.n_rows_sampled_ = tuple(len(part) for part in rows)
         for back, part in zip(backs, rows[1:], strict=True):
+            if varies_everywhere(back.covariance, back.n_samples):
+                continue
             still = int(np.sum(np.ptp(part, axis=0) == 0)) if basis is None else 0
             spectrum = symmetric_values(back.covariance)
             check_covariance_rank(spectrum, back.n_samples, still, "background")
         return Problem(
-            *(fore, tuple(backs), tuple(rows), tuple(grouped), tuple(groups)), rescaling=rescaling
+            *(fore, tuple(backs), tuple(rows), tuple(grouped), tuple(groups)),
+            rescaling=rescaling,
+            room=self._workplace.room(fore.n_features),
+            tensors=tuple(tensors),
+            device=card(),
         )
 
     # --- sums ---
@@ -515,7 +525,9 @@ class BaseContrastive(ScoringContrastive):
     @property
     def _n_wanted(self) -> int | None:
         """Patterns that the user asks for; ``None`` where the data are to tell."""
-        return 2 if self.n_components == "auto" else self.n_components
+        if self.n_components is None:
+            return None
+        return 2 if self.n_components == "auto" else int(self.n_components)
 
     def _n_standing_out(self, found: Separation) -> int:
         """Patterns that ``n_components="auto"`` keeps."""

@@ -9,7 +9,12 @@ import numpy as np
 
 from contrica.errors import DataError, ParameterError, ParameterWarning, warn
 from contrica.estimators._base import BaseContrastive
-from contrica.estimators._summary import carried_by, summary_lines, tested_by_groups
+from contrica.estimators._summary import (
+    carried_by,
+    summary_lines,
+    taken_as_pairs,
+    tested_by_groups,
+)
 from contrica.estimators._transformer import changed_parameters
 from contrica.markup import Summary
 from contrica.moments.estimates import Storage
@@ -104,8 +109,8 @@ class ContrastiveICA(BaseContrastive):
     device : str or None, default=None
         Where sums over rows are taken: such as "cuda", for which torch or cupy is needed. ``None``: where
         the rows are, which for a tensor on a GPU, dense or sparse, is there. Large eigenproblems,
-        permutations and rotations follow. Dask's rows stay where they are. What is learnt comes back as
-        numpy arrays; `transform` gives tensors for tensors.
+        permutations, rotations and large products of a joint fit follow. Dask's rows stay where they
+        are. What is learnt comes back as numpy arrays; `transform` gives tensors for tensors.
     dtype : {"float64", "float32"}, default="float64"
         In which rows are multiplied. "float32" is faster, on most GPUs by far, and gives patterns to
         about four digits. The foreground's mean is subtracted before rows are rounded, and sums over more
@@ -401,7 +406,7 @@ class ContrastiveICA(BaseContrastive):
         return outside.open_page(self, X, background=background, **options)
 
     def group_lines(self) -> list[str]:
-        """What groups of rows say, in words: their p-value, and by how many each pattern is carried.
+        """What groups of rows say, in words: their p-value, pairs, and by how many patterns are carried.
 
         Returns
         -------
@@ -414,4 +419,4 @@ class ContrastiveICA(BaseContrastive):
             for i in range(len(self.components_))
             for told in carried_by(self, i)
         ]
-        return [*tested_by_groups(self), *carried]
+        return [*tested_by_groups(self), *taken_as_pairs(self), *carried]

@@ -199,7 +199,7 @@ class PlainICA(ContrastTransformer):
         return max(min(sum(choose_ranks(fore, back)), n_packed(p)), 1)
 
     def _wanted(self) -> int:
-        wanted = self.rank_ if self.n_components is None else self.n_components
+        wanted = self.rank_ if self.n_components is None else int(self.n_components)
         if wanted > self.rank_:
             warn(
                 PatternWarning(

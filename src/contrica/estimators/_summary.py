@@ -18,6 +18,7 @@ __all__ = [
     "leading_in_words",
     "leading_variables",
     "summary_lines",
+    "taken_as_pairs",
     "tested_by_groups",
 ]
 
@@ -120,12 +121,6 @@ def evidence_lines(model: Any) -> Iterator[str]:
             f"({what} assigned {scree.n_assignments} times; p cannot be below "
             f"{1 / scree.n_assignments:.2g}; level {LEVEL})"
         )
-        paired = getattr(model, "paired_groups_", None)  # which earlier versions did not save
-        if paired is not None and len(paired):
-            yield (
-                f"{len(paired)} of {len(model.groups_)} groups of the foreground have names of groups of "
-                f"the background ({_some(paired)}), and are taken as pairs"
-            )
     elif choice is not None and model.n_foreground_:
         tested = np.abs(model.pattern_t_values_[: model.n_foreground_])
         if tested.size and not np.isnan(tested).any():
@@ -135,6 +130,27 @@ def evidence_lines(model: Any) -> Iterator[str]:
             )
     elif model.solver_ != "plain":
         yield "not tested; contrica.inference has significance and stability"
+    yield from taken_as_pairs(model)
+
+
+def taken_as_pairs(model: Any) -> list[str]:
+    """Which groups of both datasets were taken as pairs, in words; empty where none were.
+
+    Parameters
+    ----------
+    model : ContrastiveICA
+
+    Returns
+    -------
+    list of str
+    """
+    paired = getattr(model, "paired_groups_", None)  # which earlier versions did not save
+    if paired is None or not len(paired) or model.groups_ is None:
+        return []
+    return [
+        f"{len(paired)} of {len(model.groups_)} groups of the foreground have names of groups of the "
+        f"background ({_some(paired)}), and are taken as pairs"
+    ]
 
 
 def _some(names: Any) -> str:

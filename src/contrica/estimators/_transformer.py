@@ -307,7 +307,7 @@ class ContrastTransformer(
         if not isinstance(rows, Rows):
             check_numbers(rows, "X")
             check_names(names_of(X), "X")
-            with in_words("X"):
+            with in_words("X", X):
                 rows = validate_data(
                     self, rows, dtype=np.float64, reset=False, ensure_all_finite=False
                 )
@@ -471,7 +471,7 @@ class CovarianceTransformer(ContrastTransformer):
     def _fit(self, datasets: Sequence[Dataset]) -> None:
         """Find the components from the covariances, and store them."""
         p = datasets[0].n_features
-        wanted = p if self.n_components is None else self.n_components
+        wanted = p if self.n_components is None else int(self.n_components)
         if wanted > p:
             warn(
                 PatternWarning(

@@ -37,8 +37,9 @@ HELP = {
     ),
     "ratio": Help(
         "contrast ratio",
-        "How many times further the foreground spreads along the pattern than the background "
-        "does; near 1 there is nothing new. k(b) is along the pattern itself, k(f) of its score.",
+        "How many times more of the pattern the foreground has than the background; near 1 there is "
+        "nothing new. k(b) compares variances along the pattern itself. k(f) takes the score's mean "
+        "square about the background's mean, which a shift of the mean raises too.",
         NUMBERS,
     ),
     "p": Help(

@@ -21,7 +21,7 @@ from contrica.rows.units import unequal_units
 from contrica.solvers.selection import searchable
 from contrica.validation import describe_columns
 
-__all__ = ["check", "look_like_counts"]
+__all__ = ["check", "column_findings", "look_like_counts"]
 
 # Rows that are read closely.
 CLOSE_ROWS = 20000
@@ -29,6 +29,8 @@ CLOSE_ROWS = 20000
 FEW_ROWS_SHARE = 0.5
 # Dimensions that "auto" works in at most.
 DIMENSIONS = 30
+# Rows in which a column differs from its middle, from which another one like it is no chance.
+TELLING_ROWS = 10
 
 
 def check(
@@ -86,13 +88,12 @@ def check(
     fore, back = (_some_rows(part) for part in datasets)
     given = datasets[0].names
     names = [f"x{i}" for i in range(fore.shape[1])] if given is None else list(map(str, given))
-    both = np.vstack([fore, back])
-    ids = [int(j) for j in np.flatnonzero(_is_whole(both)) if _is_id(both[:, j])]
+    ids = _ids([fore, back])
     sizes = (len(datasets[0]), len(datasets[1]))
     findings = [
         *_sizes(*sizes, fore.shape[1]),
         *_gaps(datasets),
-        *_columns(both, ids, names),
+        *_columns(np.vstack([fore, back]), ids, names),
         *_units([part.summary for part in datasets], ids, names),
         *_rows(fore, back),
         *_swapped(fore, back),
@@ -191,8 +192,24 @@ def look_like_counts(rows: np.ndarray, ids: Sequence[int] = ()) -> bool:
     )
 
 
+def column_findings(parts: Sequence[np.ndarray], names: Sequence[str]) -> list[Finding]:
+    """What `check` says of single columns: raw counts, identifiers, copies of one another.
+
+    Parameters
+    ----------
+    parts : sequence of ndarray of shape (n, p)
+        Rows of each dataset; a few thousand are enough. Gaps are NaN.
+    names : sequence of str
+        Of the columns.
+
+    Returns
+    -------
+    list of Finding
+    """
+    return list(_columns(np.vstack(parts), _ids(parts), names))
+
+
 def _columns(both: np.ndarray, ids: Sequence[int], names: Sequence[str]) -> Iterator[Finding]:
-    spread = np.nanstd(both, axis=0)
     if ids:
         yield Finding(
             "looks-like-an-id",
@@ -208,7 +225,7 @@ def _columns(both: np.ndarray, ids: Sequence[int], names: Sequence[str]) -> Iter
             "the data look like raw counts: whole numbers, none negative",
             "Divide each row by its total, multiply by a common one, and take log1p.",
         )
-    copies = _duplicates(both, spread, names)
+    copies = _duplicates(both, names)
     if copies:
         yield Finding(
             "duplicated-columns",
@@ -218,29 +235,56 @@ def _columns(both: np.ndarray, ids: Sequence[int], names: Sequence[str]) -> Iter
         )
 
 
+def _ids(parts: Sequence[np.ndarray]) -> list[int]:
+    """Columns of whole numbers that are different in every row, of all datasets or of each."""
+    both = np.vstack(parts)
+    return [
+        int(j)
+        for j in np.flatnonzero(_is_whole(both))
+        if _is_id(both[:, j]) or all(_is_id(part[:, j]) for part in parts)
+    ]
+
+
 def _is_id(column: np.ndarray) -> bool:
     column = column[~np.isnan(column)]
     return column.size > 20 and np.unique(column).size > 0.999 * column.size
 
 
-def _duplicates(both: np.ndarray, spread: np.ndarray, names: Sequence[str]) -> list[str]:
+def _duplicates(both: np.ndarray, names: Sequence[str]) -> list[str]:
     """Pairs of columns that are one column, up to shift and scale."""
-    varying = np.flatnonzero(spread > 0)
-    some = both[:: max(len(both) // 500, 1), :][:, varying]
-    counts = np.maximum(np.sum(~np.isnan(some), axis=0), 1)
-    some = np.nan_to_num(some - np.nansum(some, axis=0) / counts)
-    norms = np.linalg.norm(some, axis=0)
-    kept = norms > 0
-    unit, varying = some[:, kept] / norms[kept], varying[kept]
-    # a hash of each column, with the sign of its largest entry, finds equals among many
-    unit = unit * np.sign(unit[np.argmax(np.abs(unit), axis=0), np.arange(unit.shape[1])])
+    varying = np.flatnonzero(np.fmax.reduce(both, axis=0) > np.fmin.reduce(both, axis=0))
+    unit, kept = _unit_columns(both[:: max(len(both) // 500, 1), :][:, varying])
+    varying = varying[kept]
+    # a hash of each column finds equals among many; all rows say whether they are
     known: dict[bytes, int] = {}
     found = []
     for j, column in zip(varying, np.round(unit, 8).T + 0.0, strict=True):
         first = known.setdefault(column.tobytes(), int(j))
-        if first != j:
+        if first != j and _are_one(both[:, [first, j]]):
             found.append(f"{names[first]} = {names[j]}")
     return found
+
+
+def _unit_columns(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns about their means, of unit length and with a sign of their own, and which have any."""
+    counts = np.maximum(np.sum(~np.isnan(some), axis=0), 1)
+    some = np.nan_to_num(some - np.nansum(some, axis=0) / counts)
+    norms = np.linalg.norm(some, axis=0)
+    kept = norms > 0
+    unit = some[:, kept] / norms[kept]
+    return unit * np.sign(unit[np.argmax(np.abs(unit), axis=0), np.arange(unit.shape[1])]), kept
+
+
+def _are_one(pair: np.ndarray) -> bool:
+    """Whether two columns are one in all rows, and differ from their middle in more than a few."""
+    if not np.array_equal(*np.isnan(pair).T):
+        return False
+    unit, kept = _unit_columns(pair)
+    known = pair[~np.isnan(pair[:, 0]), 0]
+    telling = np.sum(known != np.median(known))
+    # the sign is that of the largest entry, of which two may be equally large
+    same = min(np.abs(unit @ [1, sign]).max() for sign in (1, -1)) if kept.all() else 1
+    return bool(same < 1e-7 and telling >= min(TELLING_ROWS, known.size / 2))
 
 
 def _rows(fore: np.ndarray, back: np.ndarray) -> Iterator[Finding]:

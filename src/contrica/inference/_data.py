@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from contrica.errors import DataError, GroupsError, ParameterError, collected
-from contrica.estimators._background import Background, GroupLabels, group_labels
+from contrica.estimators._background import (
+    Background,
+    GroupLabels,
+    background_labels,
+    group_labels,
+)
 from contrica.estimators._base import BaseContrastive
 from contrica.estimators._contrastive_ica import ContrastiveICA
+from contrica.rows.compressed import CompressedRows
 from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
-from contrica.rows.device import to_numpy
-from contrica.rows.groups import Groups
+from contrica.rows.device import TensorRows, to_numpy
+from contrica.rows.groups import Groups, as_groups, split_groups
+from contrica.rows.moving import copies_fit, on_device, work_on
 from contrica.rows.products import in_memory, rows_times
 from contrica.rows.protocol import Rows, block_rows, iterate_blocks
 from contrica.rows.sparse import SparseRows
@@ -30,6 +38,7 @@ __all__ = [
     "check_model",
     "check_pattern",
     "feature_names",
+    "groups_of_scores",
     "read_problem",
     "source_scores",
 ]
@@ -80,7 +89,9 @@ def check_pattern(model: Any, pattern: Any) -> int:
         raise ParameterError(
             "no-such-pattern",
             f"`pattern={pattern}` was asked for",
-            f"there are {count} patterns, numbered from 0",
+            "the only pattern is 0"
+            if count == 1
+            else f"patterns are numbered 0 to {count - 1} here",
             parameter="pattern",
         )
     return int(pattern)
@@ -154,12 +165,18 @@ class SourceScores(NamedTuple):
         Numbers of the foreground's rows among these.
     n_rows : int
         Of the foreground, with or without values.
+    back_rows : tuple of ndarray of int
+        Numbers of each background's rows among these.
+    n_back_rows : tuple of int
+        Of each background.
     """
 
     fore: np.ndarray
     back: np.ndarray
     rows: np.ndarray
     n_rows: int
+    back_rows: tuple[np.ndarray, ...] = ()
+    n_back_rows: tuple[int, ...] = ()
 
 
 def source_scores(model: Any, X: Any, background: Any) -> SourceScores:
@@ -191,7 +208,42 @@ def source_scores(model: Any, X: Any, background: Any) -> SourceScores:
         filters = model._source_filters(i - 1 if i else None)
         mean = part.summary.mean if own else model.mean_
         found.append((np.asarray(rows_times(part.rows, filters.T)) - mean @ filters.T)[rows])
-    return SourceScores(found[0], np.vstack(found[1:]), kept[0], len(datasets[0]))
+    sizes = tuple(map(len, datasets))
+    return SourceScores(
+        found[0], np.vstack(found[1:]), kept[0], sizes[0], tuple(kept[1:]), sizes[1:]
+    )
+
+
+def groups_of_scores(
+    scores: SourceScores, background: Any, groups: Any, background_groups: Any
+) -> tuple[Groups | None, Groups | None]:
+    """Groups of the rows that have scores, of each dataset where they were given.
+
+    Parameters
+    ----------
+    scores : SourceScores
+    background, groups, background_groups : object
+        As of ``fit``, but that one of the two may be alone; a name of two backgrounds is one group.
+
+    Returns
+    -------
+    tuple of (Groups or None, Groups or None)
+    """
+    fore = back = None
+    if groups is not None:
+        fore = as_groups(groups, scores.n_rows, "groups", "X").take(scores.rows)
+    given = background_labels(background, background_groups)
+    if given is not None:
+        count = len(scores.n_back_rows)
+        names: list[str] = []
+        for i, labels in enumerate(split_groups(given, count)):
+            ends = "" if count == 1 else f"[{i}]"
+            n_rows, rows = scores.n_back_rows[i], scores.back_rows[i]
+            own = as_groups(labels, n_rows, f"background_groups{ends}", f"background{ends}")
+            names += [own.names[code] for code in own.codes[rows]]
+        kinds, codes = np.unique(names, return_inverse=True)
+        back = Groups(codes.ravel(), tuple(map(str, kinds)))
+    return fore, back
 
 
 def _is_empty(part: Dataset) -> np.ndarray:
@@ -224,9 +276,9 @@ class Study:
     Attributes
     ----------
     model : estimator
-    fore, back : ndarray or scipy.sparse matrix
+    fore, back : ndarray, scipy.sparse matrix, TensorRows or CompressedRows
         Rows as they are: every refit fills gaps by itself.
-    filled : tuple of ndarray or scipy.sparse matrix
+    filled : tuple of the same
         Both with gaps filled from all rows, to be scored.
     """
 
@@ -249,6 +301,41 @@ class Study:
         )
         self.groups = _groups(datasets, labels)
         self.model, self.refitted = model, _refitted(model)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # rows are taken to the device by whom they are sent to
+        return {name: value for name, value in vars(self).items() if name != "placed"}
+
+    @cached_property
+    def placed(self) -> tuple[Any, ...]:
+        """Rows of both as refits get them: on the device of the model, where they are taken once."""
+        rows, device = (self.fore, self.back), self.model.device
+        # gaps are filled where rows are on the host
+        dense = all(isinstance(each, np.ndarray) for each in rows) and device != "cpu"
+        # of all rows, and of those of a resample
+        if not dense or device is None or self.model._fills_gaps or not copies_fit(rows, device, 2):
+            return rows
+        moved = tuple(on_device(each, device) for each in rows)
+        return moved if all(isinstance(each, TensorRows) for each in moved) else rows
+
+    def scores(self, filters: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Products of the rows of both with filters, gaps filled.
+
+        Parameters
+        ----------
+        filters : sequence of ndarray of shape (k, n_features)
+            For each dataset.
+
+        Returns
+        -------
+        list of ndarray of shape (n, k)
+        """
+        with work_on(self.model.device):
+            rows = self.filled if self.placed[0] is self.fore else self.placed
+            return [
+                np.asarray(rows_times(part, own.T) if isinstance(part, Rows) else part @ own.T)
+                for part, own in zip(rows, filters, strict=True)
+            ]
 
     @property
     def names(self) -> list[str]:
@@ -274,9 +361,25 @@ class Study:
         labels = {}
         if part.fore_groups is not None:
             labels = {"groups": part.fore_groups, "background_groups": part.back_groups}
-        with collected():
-            model.fit(self.fore[part.fore], background=self.back[part.back], **labels)
+        with collected(), work_on(self.model.device):
+            fore, back = map(_rows_at, self.placed, part[:2])
+            model.fit(fore, background=back, **labels)
         return model
+
+    def host_rows(self, dataset: int, index: np.ndarray) -> Any:
+        """Some rows of a dataset, gaps filled, in the memory of the host.
+
+        Parameters
+        ----------
+        dataset : {0, 1}
+        index : ndarray of int
+
+        Returns
+        -------
+        ndarray or scipy.sparse matrix
+        """
+        rows = _rows_at(self.filled[dataset], index)
+        return in_memory(rows) if isinstance(rows, Rows) else rows
 
     @property
     def everything(self) -> Part:
@@ -324,15 +427,23 @@ def _plain(rows: Any) -> Any:
     """Rows that can be taken by number."""
     if isinstance(rows, SparseRows):
         return rows.matrix
+    if isinstance(rows, TensorRows | CompressedRows):
+        return rows
     if isinstance(rows, Rows):
         raise DataError(
             "not-in-memory",
             f"rows are in a {type(rows).__name__}",
             "resampling takes rows by number",
-            "Give an array, a data frame or a scipy.sparse matrix; of rows on disk read a sample.",
+            "Give an array, a data frame, a tensor or a scipy.sparse matrix; of rows on disk read a "
+            "sample.",
             "X",
         )
     return rows
+
+
+def _rows_at(rows: Any, index: np.ndarray) -> Any:
+    """Rows of some numbers, where they are."""
+    return rows.selected(index) if isinstance(rows, TensorRows | CompressedRows) else rows[index]
 
 
 def _groups(

@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from contrica.errors import DataError
-from contrica.inference._data import SourceScores, check_model, source_scores
+from contrica.errors import DataError, ParameterError
+from contrica.inference._data import (
+    SourceScores,
+    check_model,
+    groups_of_scores,
+    source_scores,
+)
 from contrica.inference._findings import Finding, Report, joined, unusual
-from contrica.inference._patterns import ScoreMoments, score_shares
-from contrica.rows.groups import Groups, as_groups, is_missing
+from contrica.inference._patterns import ScoreMoments, group_squares, score_shares
+from contrica.rows.groups import Groups, group_name, is_missing
 from contrica.solvers.permutation_null import LEVEL
 from contrica.solvers.ranks import joint_identifiable
 from contrica.validation import generator
@@ -20,10 +25,14 @@ __all__ = ["diagnose", "diagnose_scores", "explained_share"]
 
 # Cosine to a background pattern from which a pattern is a copy; ratio up to which it is not new.
 COPY, NOTHING_NEW = 0.95, 1.1
+# Whole numbers of a covariate up to which they may be codes of kinds.
+MAX_CODES = 20
 # Permutations of groups' values that a covariate is tested by.
 N_PERMUTATIONS = 999
 # Share of a fourth moment that few rows may have, and of a pattern that one group may.
 FEW_ROWS_SHARE, GROUP_SHARE = 0.5, 0.5
+# Groups of both datasets from which it is told that few of them agree.
+MIN_PAIRS = 4
 
 
 def diagnose(
@@ -32,6 +41,7 @@ def diagnose(
     *,
     background: Any,
     groups: Any = None,
+    background_groups: Any = None,
     covariates: Mapping[str, Any] | None = None,
     random_state: Any = 0,
 ) -> Report:
@@ -51,9 +61,15 @@ def diagnose(
     background : array-like of shape (n_background_samples, n_features) or Background
     groups : array-like of shape (n_samples,), optional
         Of the foreground's rows.
-    covariates : mapping of str to array-like of shape (n_samples,), optional
-        Of the foreground's rows: numbers, or names of kinds. A p-value is given where ``groups`` are,
-        over the means of groups; without them the effect size only, since rows need not be independent.
+    background_groups : array-like of shape (n_background_samples,), optional
+        Of the background's rows: says which of its groups have a pattern as strongly as the foreground,
+        and, with ``groups``, whether groups of both datasets agree.
+    covariates : mapping of str to array-like of shape (n_samples,), or DataFrame, optional
+        Of the foreground's rows. Three or more different numbers are a number, to which a straight line
+        is fitted; text, categories of pandas and what has two values are kinds. So donors that are coded
+        as 1, 2, 3 must be given as text, or as categories: a note says which numbers may be such codes.
+        A p-value is given where ``groups`` are, over the means of groups; without them the effect size
+        only, since rows need not be independent. Kinds that tell all groups apart cannot be tested.
     random_state : int, Generator, RandomState or None, default=0
         Permutes groups' values of covariates.
 
@@ -63,10 +79,27 @@ def diagnose(
     """
     check_model(model, background)
     scores = source_scores(model, X, background)
-    own = None
-    if groups is not None:
-        own = as_groups(groups, scores.n_rows, "groups", "X").take(scores.rows)
-    return diagnose_scores(model, scores, own, covariates or {}, rng=generator(random_state))
+    own, behind = groups_of_scores(scores, background, groups, background_groups)
+    rng = generator(random_state)
+    return diagnose_scores(model, scores, own, _named(covariates), behind, rng=rng)
+
+
+def _named(covariates: Any) -> dict[Any, Any]:
+    """Covariates by name, of a mapping or of a data frame."""
+    if covariates is None:
+        return {}
+    columns = getattr(
+        covariates, "columns", covariates if isinstance(covariates, Mapping) else None
+    )
+    if columns is None:
+        raise ParameterError(
+            "not-a-mapping",
+            f"`covariates` is a {type(covariates).__name__}",
+            "must have a name for each",
+            "Pass a data frame, or a dict such as {'age': ages}.",
+            "covariates",
+        )
+    return {name: covariates[name] for name in columns}
 
 
 def diagnose_scores(
@@ -74,6 +107,7 @@ def diagnose_scores(
     scores: SourceScores,
     own: Groups | None,
     covariates: Mapping[str, Any],
+    behind: Groups | None = None,
     *,
     rng: np.random.Generator,
 ) -> Report:
@@ -87,6 +121,8 @@ def diagnose_scores(
     own : Groups or None
         Of the foreground's rows that have scores.
     covariates : mapping of str to array-like of shape (n_samples,)
+    behind : Groups, optional
+        Of the background's rows that have scores.
     rng : numpy.random.Generator
         Permutes groups' values of covariates.
 
@@ -100,6 +136,7 @@ def diagnose_scores(
         *_copies(model, above, below),
         *_shapes(above),
         *_dominating(model, scores, own),
+        *_background_groups(model, scores, own, behind),
         *_identifiable(model),
         *_ties(model),
         *_independence(model),
@@ -139,7 +176,7 @@ def _copies(model: Any, above: np.ndarray, below: np.ndarray) -> Iterator[Findin
     known = model.background_components_
     ratios = above.var(axis=0) / np.maximum(below.var(axis=0), np.finfo(float).tiny)
     shifts = np.abs(above.mean(axis=0) - below.mean(axis=0)) / np.maximum(below.std(axis=0), 1e-300)
-    if (ratios < 1 / NOTHING_NEW).all() and (shifts < 0.5).all():
+    if (ratios < 1 / NOTHING_NEW).all():
         yield Finding(
             "swapped",
             "serious",
@@ -156,13 +193,22 @@ def _copies(model: Any, above: np.ndarray, below: np.ndarray) -> Iterator[Findin
                 f"{np.argmax(cosines) + 1}: it is one of the background's, of another strength",
                 "Do not call it new.",
             )
-        elif ratios[i] <= NOTHING_NEW and shifts[i] < 0.5:
+        elif ratios[i] <= NOTHING_NEW:
+            only_shifted = shifts[i] > 0.5
             yield Finding(
                 "not-new",
                 "careful",
                 f"the score of pattern {i + 1} varies {ratios[i]:.2f} times as much in the foreground as "
-                "in the background, and its mean is not shifted",
-                "Do not call it new.",
+                "in the background, and its mean is "
+                + (
+                    f"shifted by {shifts[i]:.1f} standard deviations"
+                    if only_shifted
+                    else "not shifted"
+                ),
+                "Call it a shift of the mean, which every batch has; compare means of rows or groups "
+                "that were not fitted."
+                if only_shifted
+                else "Do not call it new.",
             )
 
 
@@ -217,6 +263,56 @@ def _dominating(model: Any, found: SourceScores, groups: Groups | None) -> Itera
             )
 
 
+def _background_groups(
+    model: Any, found: SourceScores, own: Groups | None, behind: Groups | None
+) -> Iterator[Finding]:
+    """Groups of the background that have a pattern too, and pairs that do not agree."""
+    if behind is None:
+        return
+    for i in range(min(max(model.n_foreground_, 1), len(model.components_))):
+        above, below = found.fore[:, i], found.back[:, i]
+        mean = float(below.mean())
+        squares = group_squares(below, mean, behind)
+        level = np.mean((above - mean) ** 2)
+        if own is not None:
+            level = group_squares(above, mean, own).mean()
+        as_much = [behind.names[j] for j in np.flatnonzero(squares >= level)]
+        if as_much:
+            yield Finding(
+                "in-background-groups",
+                "careful",
+                f"score {i + 1} has as large a mean square as in the foreground in {joined(as_much)} "
+                "of the background",
+                "If those rows do belong there, the pattern is not the foreground's alone.",
+            )
+        yield from _pairs(i, above, below, own, behind)
+
+
+def _pairs(
+    i: int, above: np.ndarray, below: np.ndarray, own: Groups | None, behind: Groups
+) -> Iterator[Finding]:
+    """In how many groups of both datasets the foreground's half has more of a score."""
+    if own is None:
+        return
+    both = [name for name in own.names if name in behind.names]
+    if len(both) < MIN_PAIRS:
+        return
+    more = 0
+    for name in both:
+        fore = above[own.codes == own.names.index(name)]
+        back = below[behind.codes == behind.names.index(name)]
+        if fore.size and back.size:
+            more += bool(np.mean((fore - back.mean()) ** 2) > back.var())
+    if 2 * more <= len(both):
+        yield Finding(
+            "pairs-disagree",
+            "careful",
+            f"in {more} of {len(both)} groups that both datasets have, the foreground's half has more of "
+            f"score {i + 1} than the background's",
+            "The pattern may be of few groups: look at each pair.",
+        )
+
+
 def _identifiable(model: Any) -> Iterator[Finding]:
     if not model.n_background_ or not model.n_foreground_:
         return
@@ -255,7 +351,7 @@ def _covariates(
     rng: np.random.Generator,
 ) -> Iterator[Finding]:
     for name, values in covariates.items():
-        column = np.asarray(values)
+        column = _kinds_as_text(values)
         if column.shape != (scores.n_rows,):
             raise DataError(
                 "covariate-length",
@@ -268,12 +364,53 @@ def _covariates(
         own = None if groups is None else _with_rows(groups.take(known))
         if known.size < 2 or (own is not None and len(own.names) < 2):
             continue
-        design = _design(np.array(column[known].tolist()))
-        left_out = column.size - known.size
+        values = np.array(column[known].tolist())
+        design, left_out = _design(values), column.size - known.size
+        yield from _as_numbers(name, values, design)
+        if own is not None and _tells_apart(design, own):
+            yield Finding(
+                "covariate-not-tested",
+                "note",
+                f"covariate {name} has so many kinds that they tell all {len(own.names)} groups apart: "
+                "it explains whatever differs between groups, and cannot be tested",
+                "Give fewer kinds, or more groups.",
+            )
+            continue
         for i, each in enumerate(scores.fore[known].T):
             found = _association(each, design, own, rng)
             if found is not None:
                 yield _told(f"covariate {name}", i, found, own, left_out)
+
+
+def _kinds_as_text(values: Any) -> np.ndarray:
+    """An array, categories of pandas as text."""
+    if str(getattr(values, "dtype", "")) != "category":
+        return np.asarray(values)
+    given = np.asarray(values, dtype=object)
+    return np.array([None if is_missing(each) else group_name(each) for each in given], object)
+
+
+def _as_numbers(name: str, values: np.ndarray, design: np.ndarray) -> Iterator[Finding]:
+    """Say that few whole numbers were taken as numbers, as they may be codes of kinds."""
+    count = np.unique(values).size
+    is_number = design.shape[1] == 1 and values.dtype.kind in "fiu"
+    if is_number and count <= min(MAX_CODES, values.size / 2) and (values == np.rint(values)).all():
+        yield Finding(
+            "covariate-as-numbers",
+            "note",
+            f"covariate {name} has {count} different whole numbers and was taken as a number, to which a "
+            "straight line is fitted",
+            "If they are codes, of donors say, give them as text or as a pandas.Categorical: each is "
+            "then a kind of its own.",
+        )
+
+
+def _tells_apart(design: np.ndarray, groups: Groups) -> bool:
+    """Whether kinds explain all that differs between groups."""
+    if design.shape[1] == 1:
+        return False
+    means = _by_group(np.zeros(len(design)), design, groups)[1]
+    return bool(np.linalg.matrix_rank(means - means.mean(axis=0)) >= len(groups.names) - 1)
 
 
 def _has_value(value: Any) -> bool:

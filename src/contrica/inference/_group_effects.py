@@ -11,9 +11,9 @@ import numpy as np
 from scipy.stats import false_discovery_control
 from scipy.stats import t as student
 
-from contrica.errors import ContricaError, GroupsError
+from contrica.errors import ContricaError, GroupsError, MemoryBudgetError
 from contrica.inference._data import Part, Study
-from contrica.inference._stability import _Compared, _matched, _run, _scores
+from contrica.inference._stability import _Compared, _run, _Scored
 from contrica.validation import check_seed, generator
 
 __all__ = ["GroupEffects", "group_effects"]
@@ -104,7 +104,7 @@ def group_effects(
     names = study.groups[0].names
     seed = int(generator(random_state).integers(2**32))
     without = [study.of_groups([name for name in study.names if name != left]) for left in names]
-    task = _Task(study, _Compared.of(model, study), _units(model))
+    task = _Task(study, _Compared.of(model, _Scored.of(model, study)), _units(model))
     effects = np.array(_run(task.left_out, without, seed, n_jobs, "fits without a group", False))
     p_values = _p_values(effects)
     return GroupEffects(names, effects.transpose(1, 0, 2), p_values, _q_values(p_values))
@@ -123,19 +123,22 @@ class _Task(NamedTuple):
 
     def left_out(self, part: Part, seed: Sequence[int]) -> np.ndarray:
         """Effects in the rows that a part leaves out, of patterns of a fit to the part."""
-        study, (patterns, scores, some) = self.study, self.compared
+        study, patterns = self.study, self.compared.patterns
         found = np.full(patterns.shape, np.nan)
         rows = np.setdiff1d(np.arange(study.fore.shape[0]), part.fore)
         if rows.size < MIN_ROWS:
             return found
         try:
             model = study.fit(part, seed)
+        except MemoryBudgetError:  # with fewer rows there is no more room
+            raise
         except (ContricaError, ValueError, np.linalg.LinAlgError) as error:
             logger.info("a group could not be left out: %s", error)
             return found
         filters = model._source_filters()
-        own = study.filled[0][rows]
-        for i, (j, _) in enumerate(_matched(_scores(study.filled[0][some], filters), scores)):
+        own = study.host_rows(0, rows)
+        scores = np.asarray(study.host_rows(0, self.compared.some) @ filters.T)
+        for i, (j, _) in enumerate(self.compared.pairs(scores)):
             if j >= 0:
                 sign = np.sign(model.components_[j] @ patterns[i]) or 1.0
                 found[i] = sign * _moved(own, filters[j]) / self.units

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from contrica.errors import ParameterError
 from contrica.estimators._summary import leading_variables
-from contrica.inference._data import check_model, check_pattern, feature_names, source_scores
+from contrica.inference._data import (
+    check_model,
+    check_pattern,
+    feature_names,
+    groups_of_scores,
+    source_scores,
+)
 from contrica.inference._stability import Stability
-from contrica.rows.groups import Groups, as_groups
+from contrica.rows.groups import Groups
 from contrica.validation import check_choice, check_count
 
 __all__ = [
@@ -20,6 +26,7 @@ __all__ = [
     "ScoreMoments",
     "explain",
     "explain_scores",
+    "group_squares",
     "score_shares",
     "top_features",
 ]
@@ -164,6 +171,9 @@ class Explanation:
         Number of the background pattern of largest |cosine|, from 0, and that; ``None`` without any.
     stands_out : bool
         Whether it is among the ``n_foreground_`` that do.
+    background_group_share : dict of str to float
+        Share of every background group in the score's mean square about the background's mean, where
+        each group counts the same; empty where these rows have no groups.
     """
 
     pattern: int
@@ -175,6 +185,7 @@ class Explanation:
     group_share: dict[str, float]
     nearest_background: tuple[int, float] | None
     stands_out: bool
+    background_group_share: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """In words."""
@@ -188,8 +199,9 @@ class Explanation:
             f"{back.skewness:+.2f} and {back.kurtosis:+.2f} in the background ({self.shape})",
         ]
         if self.group_share:
-            first = sorted(self.group_share.items(), key=lambda pair: -pair[1])[:3]
-            lines.append("carried by " + ", ".join(f"{name} {share:.0%}" for name, share in first))
+            lines.append(f"carried by {_largest(self.group_share)}")
+        if self.background_group_share:
+            lines.append(f"in the background most in {_largest(self.background_group_share)}")
         if self.nearest_background is not None:
             number, cosine = self.nearest_background
             lines.append(f"nearest background pattern: {number + 1}, |cosine| {cosine:.2f}")
@@ -206,6 +218,11 @@ class Explanation:
         return "near Gaussian in its tails"
 
 
+def _largest(shares: dict[str, float]) -> str:
+    first = sorted(shares.items(), key=lambda pair: -pair[1])[:3]
+    return ", ".join(f"{name} {share:.0%}" for name, share in first)
+
+
 def explain(
     model: Any,
     pattern: int,
@@ -213,6 +230,7 @@ def explain(
     *,
     background: Any,
     groups: Any = None,
+    background_groups: Any = None,
     n_features: int = 10,
     stability: Stability | None = None,
 ) -> Explanation:
@@ -227,8 +245,8 @@ def explain(
     X : array-like of shape (n_samples, n_features)
         Foreground.
     background : array-like of shape (n_background_samples, n_features) or Background
-    groups : array-like of shape (n_samples,), optional
-        Of the foreground's rows.
+    groups, background_groups : array-like of shape (n_rows,), optional
+        Of the foreground's rows and of the background's, each for the shares of its groups.
     n_features : int, default=10
         Variables to name.
     stability : Stability, optional
@@ -242,11 +260,9 @@ def explain(
     number = check_pattern(model, pattern)
     features = top_features(model, number, n_features, stability)
     scores = source_scores(model, X, background)
-    own = None
-    if groups is not None:
-        own = as_groups(groups, scores.n_rows, "groups", "X").take(scores.rows)
+    own = groups_of_scores(scores, background, groups, background_groups)
     return explain_scores(
-        model, number, scores.fore[:, number], scores.back[:, number], features, own
+        model, number, scores.fore[:, number], scores.back[:, number], features, *own
     )
 
 
@@ -257,6 +273,7 @@ def explain_scores(
     below: np.ndarray,
     features: tuple[Feature, ...] = (),
     groups: Groups | None = None,
+    background_groups: Groups | None = None,
 ) -> Explanation:
     """What `explain` says, of scores that are known already.
 
@@ -270,8 +287,8 @@ def explain_scores(
         Its scores in the foreground and in the background.
     features : tuple of Feature
         Variables that lead it.
-    groups : Groups, optional
-        Of the foreground's rows.
+    groups, background_groups : Groups, optional
+        Of the rows of each dataset.
 
     Returns
     -------
@@ -283,6 +300,11 @@ def explain_scores(
     if groups is not None:
         parts = score_shares(above, back, groups)
         shares = dict(zip(groups.names, map(float, parts), strict=True))
+    behind: dict[str, float] = {}
+    if background_groups is not None:
+        squares = group_squares(below, back.mean, background_groups)
+        parts = squares / max(squares.sum(), tiny)
+        behind = dict(zip(background_groups.names, map(float, parts), strict=True))
     known = model.background_components_
     nearest = None
     if len(known):
@@ -298,6 +320,7 @@ def explain_scores(
         shares,
         nearest,
         number < model.n_foreground_,
+        behind,
     )
 
 
@@ -319,7 +342,24 @@ def score_shares(above: np.ndarray, back: ScoreMoments, groups: Groups) -> np.nd
         Of a group's mean square about the background's mean, less the background's variance, the share
         in those of all groups; zeros where no group has more.
     """
-    sizes = np.bincount(groups.codes, minlength=len(groups.names))
-    sums = np.bincount(groups.codes, (above - back.mean) ** 2, len(groups.names))
-    excess = np.maximum(sums / np.maximum(sizes, 1) - back.variance, 0)
+    excess = np.maximum(group_squares(above, back.mean, groups) - back.variance, 0)
     return np.asarray(excess / max(excess.sum(), np.finfo(float).tiny))
+
+
+def group_squares(scores: np.ndarray, mean: float, groups: Groups) -> np.ndarray:
+    """Mean square of a score in each group.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,)
+    mean : float
+        What it is about.
+    groups : Groups
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
+    """
+    sizes = np.bincount(groups.codes, minlength=len(groups.names))
+    sums = np.bincount(groups.codes, (scores - mean) ** 2, len(groups.names))
+    return np.asarray(sums / np.maximum(sizes, 1))

@@ -13,6 +13,7 @@ from contrica.errors import DataError, GroupsError
 from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.inference._data import check_model, read_problem
 from contrica.progress import check_verbose, steps
+from contrica.rows.moving import work_on
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.permutation_null import LEVEL, N_PERMUTATIONS, ContrastScree
 from contrica.solvers.problem import Problem
@@ -123,7 +124,8 @@ def significance(
         Processes, as of joblib, that share the permutations, which are the same ones, with the same
         p-values. They pay where each permutation takes long: of groups, of batches of rows or of divided
         rows over a hundred dimensions or more. Few rows over very many dimensions are multiplied with for
-        all permutations at a time, by the threads of BLAS in one process.
+        all permutations at a time, by the threads of BLAS in one process; and what is on a card stays in
+        one process.
     verbose : bool, default=False
         Whether to show a progress bar, in a terminal or a notebook; needs tqdm.
 
@@ -150,8 +152,9 @@ def significance(
     rng = np.random.default_rng(0) if random_state is None else generator(random_state)
     if random_state is None and _counted_by_null(model):
         n_permutations = max(n_permutations, N_PERMUTATIONS)
-    design = design_of(problem, _strata(problem, strata))
     each = partial(_in_processes, n_jobs, verbose)
+    with work_on(problem.device):
+        design = design_of(problem, _strata(problem, strata))
     found = permutation_scree(problem, design, rng=rng, n_permutations=n_permutations, each=each)
     every = isinstance(design, GroupDesign) and found.n_assignments == design.n_assignments
     return _record(found, len(model.components_), every)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from contrica.errors import ContricaError, DataError, GroupsError
+from contrica.errors import ContricaError, DataError, GroupsError, MemoryBudgetError
 from contrica.inference._data import Part, Study
 from contrica.inference._findings import joined
 from contrica.metrics import match_patterns
@@ -172,7 +172,8 @@ def stability(
     random_state : int, Generator, RandomState or None, default=None
         Draws the resamples; what comes out does not depend on ``n_jobs``.
     n_jobs : int or None, default=None
-        Processes, as of joblib.
+        Processes, as of joblib. Where the model works on a GPU, one is best: rows stay there, and each
+        further process has to start torch.
     verbose : bool, default=False
         Whether to show a progress bar, in a terminal or a notebook; needs tqdm.
 
@@ -191,10 +192,10 @@ def stability(
     without = [
         study.of_groups([name for name in study.names if name != left]) for left in study.names
     ]
-    task = _Task(study, _Compared.of(model, study))
+    task = _Task.of(model, study)
     found = _run(task.resample, parts, seed, n_jobs, "resamples", verbose)
     left = _run(task.resample, without, seed + 1, n_jobs, "fits without a group", verbose)
-    return _summed(model, study, found, left)
+    return _summed(model, task, found, left)
 
 
 def _drawn(study: Study, rng: np.random.Generator) -> Part:
@@ -210,18 +211,51 @@ def _drawn(study: Study, rng: np.random.Generator) -> Part:
     return study.of_groups(names)
 
 
+class _Scored(NamedTuple):
+    """Scores of all sources of a model in all rows: products with rows take longest, and are taken once.
+
+    Attributes
+    ----------
+    fore, back : ndarray of shape (n, k) and (m, k)
+    own_means : bool
+        Whether each is about its own mean, as of datasets that are divided by their own deviations.
+    """
+
+    fore: np.ndarray
+    back: np.ndarray
+    own_means: bool
+
+    @classmethod
+    def of(cls, model: Any, study: Study) -> _Scored:
+        fore, back = study.scores((model._source_filters(), model._source_filters(0)))
+        return cls(fore, back, model.background_spreads_ is not None)
+
+    def ratios(self, part: Part) -> np.ndarray:
+        """k(f) of every source in some rows, in the scale of the model."""
+        if min(part.fore.size, part.back.size) < 2:
+            return np.full(self.fore.shape[1], np.nan)
+        above, below = self.fore[part.fore], self.back[part.back]
+        centre = (above if self.own_means else below).mean(axis=0)
+        spread = np.maximum(below.var(axis=0), np.finfo(float).tiny)
+        return np.asarray(np.mean((above - centre) ** 2, axis=0) / spread)
+
+
 class _Compared(NamedTuple):
-    """What resamples are compared with: patterns, and their scores of some rows."""
+    """What refits are compared with: patterns, and their scores of some rows of the foreground."""
 
     patterns: np.ndarray
     scores: np.ndarray
-    rows: np.ndarray
+    some: np.ndarray
 
     @classmethod
-    def of(cls, model: Any, study: Study) -> _Compared:
-        n = study.fore.shape[0]
+    def of(cls, model: Any, scored: _Scored) -> _Compared:
+        n = len(scored.fore)
         some = np.linspace(0, n - 1, min(n, COMPARED_ROWS)).astype(int)
-        return cls(model.components_, _scores(study.filled[0][some], model._source_filters()), some)
+        return cls(model.components_, _standardised(scored.fore[some]), some)
+
+    def pairs(self, scores: np.ndarray) -> list[tuple[int, float]]:
+        """For every pattern that of a refit it is matched with, by scores of these rows."""
+        return _matched(_standardised(scores), self.scores)
 
 
 class _Task(NamedTuple):
@@ -229,36 +263,42 @@ class _Task(NamedTuple):
 
     study: Study
     compared: _Compared
+    scored: _Scored
+
+    @classmethod
+    def of(cls, model: Any, study: Study) -> _Task:
+        scored = _Scored.of(model, study)
+        return cls(study, _Compared.of(model, scored), scored)
 
     def resample(self, part: Part, seed: Sequence[int]) -> Returned:
         """Fit a part, and match its patterns."""
-        study, (fitted, scores, some) = self
+        study, fitted = self.study, self.compared.patterns
         count, p = fitted.shape
         missing = np.full(count, np.nan)
-        others = _not_drawn(study, part)
-        ratios = [_ratio(study, others, study.model, i) for i in range(count)]
-        patterns = np.full((count, p), np.nan)
-        found = Returned(np.zeros(count), patterns, missing.copy(), np.array(ratios))
+        ratios = self.scored.ratios(_not_drawn(study, part))
+        found = Returned(np.zeros(count), np.full((count, p), np.nan), missing.copy(), ratios)
         try:
             model = study.fit(part, seed)
+        except MemoryBudgetError:  # with fewer rows there is no more room
+            raise
         except (ContricaError, ValueError, np.linalg.LinAlgError) as error:
             logger.info("a resample could not be fitted: %s", error)
             return found._replace(similarity=missing)
-        pairs = _matched(_scores(study.filled[0][some], model._source_filters()), scores)
-        for i, (j, similarity) in enumerate(pairs):
+        scored = _Scored.of(model, study)
+        drawn, whole = scored.ratios(part), scored.ratios(study.everything)
+        for i, (j, similarity) in enumerate(self.compared.pairs(scored.fore[self.compared.some])):
             if j < 0:
                 continue
             sign = np.sign(model.components_[j] @ fitted[i]) or 1.0
             found.similarity[i] = similarity
             found.patterns[i] = sign * model.components_[j]
-            drawn, whole = (_ratio(study, rows, model, j) for rows in (part, study.everything))
-            found.optimism[i] = np.log(drawn / whole) if min(drawn, whole) > 0 else np.nan
+            if min(drawn[j], whole[j]) > 0:
+                found.optimism[i] = np.log(drawn[j] / whole[j])
         return found
 
 
-def _scores(rows: Any, filters: np.ndarray) -> np.ndarray:
-    """Of unit variance about their mean, so that products are correlations."""
-    scores = np.asarray(rows @ filters.T)
+def _standardised(scores: np.ndarray) -> np.ndarray:
+    """Of unit length about their mean, so that products are correlations."""
     scores = scores - scores.mean(axis=0)
     return scores / np.maximum(np.linalg.norm(scores, axis=0), np.finfo(float).tiny)
 
@@ -284,17 +324,6 @@ def _not_drawn(study: Study, part: Part) -> Part:
     )
 
 
-def _ratio(study: Study, part: Part, model: Any, number: int) -> float:
-    """k(f) of some rows, in the scale of a model."""
-    if min(part.fore.size, part.back.size) < 2:
-        return float("nan")
-    above = np.asarray(study.filled[0][part.fore] @ model._source_filters()[number])
-    below = np.asarray(study.filled[1][part.back] @ model._source_filters(0)[number])
-    # datasets that are each divided by their own deviations are each about their own mean
-    centre = below.mean() if model.background_spreads_ is None else above.mean()
-    return float(np.mean((above - centre) ** 2) / max(below.var(), np.finfo(float).tiny))
-
-
 def _run(
     call: Callable[[Part, Sequence[int]], Any],
     parts: Sequence[Part],
@@ -315,9 +344,9 @@ def _run(
 
 
 def _summed(
-    model: Any, study: Study, found: Sequence[Returned], left: Sequence[Returned]
+    model: Any, task: _Task, found: Sequence[Returned], left: Sequence[Returned]
 ) -> Stability:
-    count = len(model.components_)
+    study, count = task.study, len(model.components_)
     failed = sum(bool(np.isnan(each.similarity).any()) for each in [*found, *left])
     found = [each for each in found if not np.isnan(each.similarity).any()]
     similarity = np.array([each.similarity for each in found]).reshape(len(found), count)
@@ -329,7 +358,7 @@ def _summed(
         back = similarity >= FOUND
         intervals = _intervals(model.components_, np.array([each.patterns for each in found]), back)
         ratios = _ratio_intervals(
-            np.array([_ratio(study, study.everything, model, i) for i in range(count)]),
+            task.scored.ratios(study.everything),
             np.where(back, [each.optimism for each in found], np.nan),
             np.array([each.ratios for each in found]),
             _share_left(study),
@@ -508,7 +537,7 @@ def split_reliability(
     rng = generator(random_state)
     seed = int(rng.integers(2**32))
     parts = [_half(study, rng) for _ in range(n_splits)]
-    task = _Task(study, _Compared.of(model, study))
+    task = _Task.of(model, study)
     found = _run(task.resample, parts, seed, n_jobs, "halves", verbose)
     return SplitReliability(
         np.array([each.similarity for each in found]),

@@ -48,6 +48,7 @@ def cumulants(
     storage: Storage = "auto",
     n_rows: int | None = None,
     memory_limit: int | None = None,
+    mean: np.ndarray | None = None,
 ) -> Cumulants:
     """Mean, covariance and fourth cumulant of the rows of ``X``.
 
@@ -64,6 +65,8 @@ def cumulants(
         Rows taken at a time; the result does not depend on it, except by rounding.
     memory_limit : int, optional
         Bytes; by default a quarter of what is free.
+    mean : ndarray of shape (n_features,), optional
+        Of the rows, where it is known: contracting them on demand then takes a pass less.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def cumulants(
         storage = "packed" if fits_packed(p, memory_limit) else "matrix-free"
     if storage == "packed":
         return packed_cumulants(X, estimate, n_rows=n_rows)
-    operator = CumulantOperator(X, estimate, n_rows=n_rows, memory_limit=memory_limit)
+    operator = CumulantOperator(X, estimate, n_rows=n_rows, memory_limit=memory_limit, mean=mean)
     return Cumulants(
         operator.mean, operator.covariance, operator, operator.n_samples, operator.third
     )

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from contrica.moments.symmetric import fix_signs
-from contrica.rows.threads import one_thread, threads_for_matrix
+from contrica.moments.symmetric import fix_signs, largest_eigenpairs
+from contrica.rows.threads import one_pool, one_thread, threads_for_matrix
 
 __all__ = ["LeadingPairs", "largest_eigenvalue", "leading_eigenpairs"]
 
@@ -64,7 +64,7 @@ def dense_eigenpairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.nda
     """`leading_eigenpairs` by LAPACK's full reduction."""
     p = len(matrix)
     with threads_for_matrix(p):
-        values, vectors = eigh(matrix, subset_by_index=[p - count, p - 1])
+        values, vectors = largest_eigenpairs(matrix, count)
     return values[::-1], fix_signs(vectors[:, ::-1])
 
 
@@ -119,7 +119,8 @@ class LeadingPairs:
         """
         found = None
         if not self.is_dense and np.isfinite(alpha * max(self._sizes)) and min(self._sizes[:1]) > 0:
-            found = self._iterated(alpha)
+            with one_pool():
+                found = self._iterated(alpha)
         if found is None:
             return dense_eigenpairs(self._matrix(alpha), self.count)
         return found[0], fix_signs(found[1])

@@ -85,6 +85,8 @@ class CumulantOperator(TensorOperator):
         Rows taken at a time.
     memory_limit : int, optional
         Bytes, for the one thing that takes many: `flatten`.
+    mean : ndarray of shape (n_features,), optional
+        Of the rows, where it is known: it takes a pass.
     """
 
     def __init__(
@@ -94,19 +96,21 @@ class CumulantOperator(TensorOperator):
         *,
         n_rows: int | None = None,
         memory_limit: int | None = None,
+        mean: np.ndarray | None = None,
     ) -> None:
         self._memory_limit = memory_limit
         self._rows, self._estimate = matrix_or_rows(X), estimate
         self.n_samples, self.n_features = self._rows.shape
         two, self._moment_factor, self._pairing_factor = factors(self.n_samples, estimate)
         self._n_rows = n_rows
-        self.mean = column_summary(self._rows).mean
+        self.mean = column_summary(self._rows).mean if mean is None else mean
         self.third = ThirdOperator(
             self._rows, self.mean, third_factor(self.n_samples, estimate), n_rows
         )
         scatter = accumulate(self._rows, partial(Scatter, self.mean), n_rows)
         self._plugin_covariance = scatter.matrix() / self.n_samples
-        self.covariance = two * self._plugin_covariance
+        own = self._plugin_covariance
+        self.covariance = own if two == 1 else two * own
 
     def _contracted(self, operands: np.ndarray) -> np.ndarray:
         """The fourth moment with each operand, one pass over the rows."""

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -19,7 +18,7 @@ from contrica.moments.grouped import GroupMoments
 from contrica.moments.packed import BlockMoments, PointMoments, expanded_rows
 from contrica.moments.scatter import Scatter
 from contrica.moments.spectra import symmetric_spectrum, symmetric_values, varies_everywhere
-from contrica.moments.symmetric import fix_signs
+from contrica.moments.symmetric import fix_signs, largest_eigenpairs
 from contrica.rows.containers import as_rows
 from contrica.rows.memory import memory_budget
 from contrica.rows.products import Chosen, chosen_rows, gram_times, in_memory, projected, rows_times
@@ -214,11 +213,10 @@ def basis_of_cumulants(
     if n_pcs is None or count is None:
         return None
     mean = sum(part.mean * (part.n_samples / total) for part in datasets)
-    scatter = sum(
-        part.n_samples * (part.covariance + np.outer(part.mean - mean, part.mean - mean))
-        for part in datasets
-    )
-    values, axes = eigh(scatter, subset_by_index=[p - count, p - 1])
+    scatter = np.zeros((p, p))
+    for part in datasets:
+        scatter += part.n_samples * (part.covariance + np.outer(part.mean - mean, part.mean - mean))
+    values, axes = largest_eigenpairs(scatter, count)
     leading = np.maximum(values[::-1], 0.0)
     return _kept_axes(n_pcs, leading, axes[:, ::-1], float(np.trace(scatter)))
 

@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, eigh_tridiagonal
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dposv, dpotrf
 
 from contrica.moments.leading import largest_eigenvalue
-from contrica.rows.device import like, namespace, package_of, same_kind, to_numpy
+from contrica.moments.symmetric import largest_eigenpairs
+from contrica.rows.device import (
+    like,
+    namespace,
+    package_of,
+    plus_diagonal,
+    same_kind,
+    to_numpy,
+)
 from contrica.rows.moving import card, there
 
 __all__ = [
@@ -79,27 +87,29 @@ def top_value(matrix: np.ndarray) -> float:
     return _largest(there(matrix))
 
 
-def varies_everywhere(matrix: np.ndarray) -> bool:
+def varies_everywhere(matrix: np.ndarray, n_rows: int = 0) -> bool:
     """Whether a symmetric matrix is of full rank for sure: quick, False where rounding could decide.
 
     Parameters
     ----------
     matrix : ndarray of shape (p, p)
+    n_rows : int
+        Of which it is a sum: very many have more rounding.
 
     Returns
     -------
     bool
     """
     if is_worked_on_card(len(matrix)):
-        return _is_of_full_rank(there(matrix))
+        return _is_of_full_rank(there(matrix), n_rows)
     lowered = matrix.copy()
-    lowered.flat[:: len(matrix) + 1] -= _rank_room(matrix)
+    lowered.flat[:: len(matrix) + 1] -= _rank_room(matrix, n_rows)
     return bool(dpotrf(lowered.T, overwrite_a=1)[1] == 0)
 
 
-def _rank_room(matrix: Any) -> float:
+def _rank_room(matrix: Any, n_rows: int = 0) -> float:
     """What eigenvalues are wrong by, and less than which none counts, four times over."""
-    return 4 * matrix.shape[0] * np.finfo(float).eps * float(matrix.trace())
+    return max(4 * matrix.shape[0], n_rows) * np.finfo(float).eps * float(matrix.trace())
 
 
 def orthonormal(columns: np.ndarray) -> np.ndarray:
@@ -139,37 +149,46 @@ def symmetric_spectrum(
     p = len(matrix)
     first = max(p - (p if count is None else count), 0)
     if not is_worked_on_card(p):
-        values, vectors = eigh(
-            matrix, subset_by_index=[first, p - 1], overwrite_a=True, check_finite=False
-        )
-        return values, vectors
+        return largest_eigenpairs(matrix, p - first, overwrite=True)
     own = there(matrix)
     values, vectors = namespace(own).linalg.eigh(own)
     return to_numpy(values[first:]), to_numpy(vectors[:, first:])
 
 
-def contrast_spectrum(fore: Any, back: Any) -> tuple[np.ndarray, np.ndarray]:
-    """``Σ_x w = k Σ_y w``: all k, increasing, and the w as columns, with ``wᵀ Σ_y w = 1``.
+def contrast_spectrum(
+    fore: Any, back: Any, count: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """``Σ_x w = k Σ_y w``: the largest k, increasing, and the w as columns, with ``wᵀ Σ_y w = 1``.
 
     Parameters
     ----------
     fore, back : ndarray or tensor of shape (p, p)
-        Symmetric, the second one positive definite.
+        Symmetric, the second one positive definite; that is overwritten.
+    count : int, optional
+        How many; all by default.
 
     Returns
     -------
-    ratios : ndarray of shape (p,)
-    axes : ndarray of shape (p, p)
+    ratios : ndarray of shape (count,)
+    axes : ndarray of shape (p, count)
     """
+    p = fore.shape[0]
+    first = max(p - (p if count is None else count), 0)
     if isinstance(fore, np.ndarray):
-        if not is_worked_on_card(len(fore)):
-            ratios, axes = eigh(fore, back)
-            return ratios, axes
+        if not is_worked_on_card(p):
+            # small ones are all found as fast as some
+            some = (first, p - 1) if p >= MIN_CARD_SIZE and 2 * first > p else None
+            ratios, axes = eigh(fore.T, back.T, subset_by_index=some, overwrite_b=some is None)
+            if ratios.size < p - first:  # among ties LAPACK may find fewer than it was asked for
+                ratios, axes = eigh(fore.T, back.T, overwrite_b=True)
+            left_out = ratios.size - (p - first)
+            return ratios[left_out:], axes[:, left_out:]
         fore, back = there(fore), there(back)
     xp = namespace(fore)
     root = _root(back)
     ratios, turned = xp.linalg.eigh(_whitened(root, fore))
-    return to_numpy(ratios), to_numpy(lower_solve(root, turned, transposed=True))
+    solved = lower_solve(root, turned[:, first:], transposed=True)
+    return to_numpy(ratios[first:]), to_numpy(solved)
 
 
 def pseudo_solve(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -185,6 +204,8 @@ def pseudo_solve(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
     ndarray of shape (p, k)
     """
     if not is_worked_on_card(len(matrix)):
+        if varies_everywhere(matrix):
+            return np.asarray(dposv(matrix, columns, lower=1)[1])
         return np.asarray(np.linalg.pinv(matrix, hermitian=True) @ columns)
     own = there(matrix)
     if _is_of_full_rank(own):
@@ -225,10 +246,9 @@ def _whitened(root: Any, fore: Any) -> Any:
     return (inside + inside.T) / 2
 
 
-def _is_of_full_rank(matrix: Any) -> bool:
+def _is_of_full_rank(matrix: Any, n_rows: int = 0) -> bool:
     """Whether a symmetric tensor is positive definite by more than rounding; quick."""
-    p = matrix.shape[0]
-    return is_positive_definite(matrix - _rank_room(matrix) * like(matrix, np.eye(p)))
+    return is_positive_definite(plus_diagonal(matrix, -_rank_room(matrix, n_rows)))
 
 
 def is_positive_definite(matrix: Any) -> bool:

@@ -11,8 +11,17 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import eigh
 
-__all__ = ["fix_signs", "n_packed", "pair_indices", "smat", "svec", "svec_outer"]
+__all__ = [
+    "fix_signs",
+    "largest_eigenpairs",
+    "n_packed",
+    "pair_indices",
+    "smat",
+    "svec",
+    "svec_outer",
+]
 
 
 def n_packed(n_features: int) -> int:
@@ -63,3 +72,40 @@ def fix_signs(vectors: np.ndarray) -> np.ndarray:
     largest = np.abs(vectors).argmax(axis=0)
     signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
     return vectors * np.where(signs == 0, 1.0, signs) + 0.0  # no negative zeros
+
+
+def largest_eigenpairs(
+    matrix: np.ndarray, count: int, *, overwrite: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ``count`` largest eigenvalues of a symmetric matrix, increasing, and their vectors, by LAPACK.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (p, p)
+        Finite.
+    count : int
+        At most p.
+    overwrite : bool, default=False
+        Whether the matrix may be lost.
+
+    Returns
+    -------
+    values : ndarray of shape (count,)
+    vectors : ndarray of shape (p, count)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> largest_eigenpairs(np.diag([1.0, 3.0, 2.0]), 2)[0]
+    array([2., 3.])
+    """
+    p = len(matrix)
+    diagonal = matrix.diagonal().copy()
+    values, vectors = eigh(matrix, subset_by_index=[p - count, p - 1], overwrite_a=overwrite)
+    if values.size == count:
+        return values, vectors
+    # Among equal eigenvalues LAPACK's subset may be too small, without a word. What it overwrote is below
+    # the diagonal and on it.
+    upper = np.triu(matrix, 1)
+    values, vectors = np.linalg.eigh(upper + upper.T + np.diag(diagonal))
+    return values[p - count :], vectors[:, p - count :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -26,11 +27,12 @@ from contrica.moments.projection import (
     survey,
 )
 from contrica.rows.dataset import Dataset
-from contrica.rows.device import Rounding
+from contrica.rows.device import Rounding, to_numpy
 from contrica.rows.groups import Groups
 from contrica.rows.memory import check_memory, memory_budget
-from contrica.rows.moving import check_one_device, on_device, settle_on
-from contrica.rows.products import projected
+from contrica.rows.moving import check_one_device, fit_blocks, on_device, settle_on
+from contrica.rows.products import projected, projected_there
+from contrica.rows.threads import one_pool
 from contrica.validation import as_basis
 
 __all__ = ["Working", "Workplace"]
@@ -42,7 +44,7 @@ logger = logging.getLogger("contrica")
 MANY_ROWS, MAX_ENTRIES, ROW_COPIES, MIN_SAMPLED = 100_000, 2**24, 10, 2000
 # Matrices of as many rows and columns as there are dimensions that a fit has in memory, and copies of the
 # rows that winsorizing them takes.
-MATRIX_COPIES, ROBUST_COPIES = 12, 6
+MATRIX_COPIES, ROBUST_COPIES = 16, 6
 # Of the budget, what moments of groups of rows may take; cumulants and sampled rows need the rest.
 GROUP_SHARE = 1 / 2
 
@@ -60,12 +62,15 @@ class Working(NamedTuple):
         memory allows it.
     groups : list of Groups or None
         Of the ``rows`` of each, where rows come in groups.
+    tensors : list of (tensor or None)
+        The ``rows`` of each, up to their mean, as they are on the card that the fit works on.
     """
 
     cumulants: list[Cumulants]
     rows: list[np.ndarray]
     grouped: list[list[PointMoments] | None]
     groups: list[Groups | None]
+    tensors: list[Any]
 
     def about(self, own_means: bool) -> Working:
         """The same with every dataset about its own mean, where that is asked for."""
@@ -102,6 +107,21 @@ class Workplace:
     def budget(self) -> int:
         """Bytes that a fit may take; free memory is measured once."""
         return memory_budget(self.memory_limit)
+
+    def room(self, n_dimensions: int) -> float:
+        """Bytes for what makes a fit faster, beside what it cannot do without.
+
+        Parameters
+        ----------
+        n_dimensions : int
+
+        Returns
+        -------
+        float
+        """
+        if self.memory_limit is None:  # free memory by itself decides nothing
+            return math.inf
+        return max(self.budget - MATRIX_COPIES * 8 * n_dimensions**2, 0) / 2
 
     def dimensions(self, n_features: int) -> int | None:
         """In how many dimensions to work, or ``None`` where only the rows can say.
@@ -216,6 +236,17 @@ class Workplace:
             part.rows = moved
         settle_on([part.rows for part in datasets], self.device)
 
+    def check_places(self, datasets: Sequence[Dataset]) -> None:
+        """Refuse tensors on several cards, or on one that has no memory left, before they are read.
+
+        Parameters
+        ----------
+        datasets : sequence of Dataset
+        """
+        rows, names = [part.rows for part in datasets], [part.name for part in datasets]
+        check_one_device(rows, names, self.device)
+        fit_blocks(rows, names)
+
     def read_there(self, datasets: Sequence[Dataset]) -> None:
         """Have what is in memory moved before it is read for the first time.
 
@@ -223,8 +254,6 @@ class Workplace:
         ----------
         datasets : sequence of Dataset
         """
-        rows = [part.rows for part in datasets]
-        check_one_device(rows, [part.name for part in datasets], self.device)
         for part in datasets:
             part.to_device = partial(on_device, device=self.device)
 
@@ -242,13 +271,14 @@ class Workplace:
         given = self.given_basis(datasets[0].n_features)
         if given is not None:
             return given
-        return axes_of(
-            [part.rows for part in datasets],
-            [part.summary for part in datasets],
-            self.n_pcs,
-            self.budget,
-            own_means=self.own_means,
-        )
+        with one_pool():
+            return axes_of(
+                [part.rows for part in datasets],
+                [part.summary for part in datasets],
+                self.n_pcs,
+                self.budget,
+                own_means=self.own_means,
+            )
 
     def take(
         self,
@@ -265,7 +295,7 @@ class Workplace:
         datasets : sequence of Dataset
         basis : ndarray of shape (n_features, k) or None
         storage : {"auto", "packed", "matrix-free"}
-            How to store the backgrounds' fourth cumulants.
+            How to store fourth cumulants of backgrounds, and of the foreground where rows stay in memory.
         n_groups : sequence of int
             For each dataset, groups of rows whose moments to take where rows are sampled, or 0.
 
@@ -276,12 +306,12 @@ class Workplace:
         n_rows = [len(part) for part in datasets]
         k = datasets[0].n_features if basis is None else basis.shape[1]
         logger.info("cumulants of %s rows", " and ".join(map(str, n_rows)))
-        storages: list[Storage] = ["auto", *[storage] * (len(n_rows) - 1)]
         kept = self._max_in_memory(k)
         if sum(n_rows) <= kept or self.cumulant == "robust":
-            return self._in_memory(datasets, basis, storages).about(self.own_means)
+            return self._in_memory(datasets, basis, storage).about(self.own_means)
         shares = [max(kept * n // sum(n_rows), 2) for n in n_rows]
         logger.info("sampling %s rows", " and ".join(map(str, shares)))
+        storages: list[Storage] = ["auto", *[storage] * (len(n_rows) - 1)]
         return self._sampled(
             datasets, basis, storages, shares, self._max_groups(k, n_groups)
         ).about(self.own_means)
@@ -307,20 +337,25 @@ class Workplace:
         self,
         datasets: Sequence[Dataset],
         basis: np.ndarray | None,
-        storages: list[Storage],
+        storage: Storage,
     ) -> Working:
-        rows = [project_rows(part.rows, basis, self.cumulant) for part in datasets]
-        found = [
-            self._in_own_unit(
-                cumulants(moved, self._estimate, storage=storage, memory_limit=self.budget),
-                moved is not part,
-                rounding,
+        found, rows, tensors = [], [], []
+        for data in datasets:
+            there = projected_there(data.rows, basis) if self.cumulant != "robust" else None
+            part = there or project_rows(data.rows, basis, self.cumulant)
+            rounding = Rounding.of(data.summary, basis)
+            moved = on_device(part, self.device, self.dtype, rounding)
+            summed = cumulants(
+                *(moved, self._estimate),
+                storage=storage,
+                memory_limit=self.budget,
+                mean=data.summary.mean if moved is data.rows else None,
             )
-            for data, part, storage in zip(datasets, rows, storages, strict=True)
-            for rounding in [Rounding.of(data.summary, basis)]
-            for moved in [on_device(part, self.device, self.dtype, rounding)]
-        ]
-        return Working(found, rows, [None] * len(rows), [part.groups for part in datasets])
+            found.append(self._in_own_unit(summed, moved is not part, rounding))
+            rows.append(part if isinstance(part, np.ndarray) else to_numpy(part.tensor))
+            tensors.append(None if isinstance(part, np.ndarray) else part.tensor)
+        groups = [part.groups for part in datasets]
+        return Working(found, rows, [None] * len(rows), groups, tensors)
 
     def _sampled(
         self,
@@ -350,7 +385,7 @@ class Workplace:
             grouped.append([part.in_unit(unit) for part in parts] if rounded and parts else parts)
             index = sampled_index(len(data), share)
             groups.append(None if data.groups is None else data.groups.take(index))
-        return Working(found, rows, grouped, groups)
+        return Working(found, rows, grouped, groups, [None] * len(rows))
 
     def _in_own_unit(self, found: Cumulants, rounded: bool, rounding: Rounding) -> Cumulants:
         """Cumulants of rows that were rounded about an origin, in a unit, as those of the rows."""

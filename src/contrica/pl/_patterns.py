@@ -61,7 +61,7 @@ def ratios(
     show: bool | None = None,
     save: Any = None,
 ) -> Any:
-    """How much further the foreground spreads than the background, pattern by pattern, with p-values.
+    """How many times more of every pattern the foreground has than the background, with p-values.
 
     Parameters
     ----------

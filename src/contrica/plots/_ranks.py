@@ -128,9 +128,9 @@ def ratios(
     ax: Any = None,
     save: str | Path | None = None,
 ) -> Any:
-    """How much further the foreground spreads than the background, pattern by pattern.
+    """How many times more of every pattern the foreground has than the background.
 
-    Patterns that stand out are filled, the others hollow. The line is at 1, where both spread alike.
+    Patterns that stand out are filled, the others hollow. The line is at 1, where both have as much.
 
     Parameters
     ----------
@@ -182,7 +182,9 @@ def ratios(
     ax.set_yticks(places, labels)
     ax.set_ylim(count - 0.5, -0.5)
     _p_column(ax, tested)
-    ax.set_xlabel(f"{symbol or 'ratio'}: spread in the foreground over that in the background")
+    what = "mean square" if symbol == "k(f)" else "variance"
+    over = "variance in the background" if symbol == "k(f)" else "that in the background"
+    ax.set_xlabel(f"{symbol or 'ratio'}: {what} in the foreground over {over}")
     return saved(ax, save)
 
 

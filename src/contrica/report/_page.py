@@ -308,8 +308,9 @@ EFFECT = (
 MEANINGS = (
     (
         "contrast ratio",
-        "How many times further the foreground spreads along the pattern than the background does; k(b) "
-        "along the pattern itself, k(f) of the score.",
+        "How many times more of the pattern the foreground has than the background: k(b) by variance "
+        "along the pattern itself, k(f) by the score's mean square about the background's mean, which a "
+        "shift of the mean raises too.",
     ),
     (
         "p",

@@ -132,13 +132,13 @@ class CompressedRows(Rows):
             CompressedParts(ends, columns, doubles * factors), self.shape, self._ends
         )
 
-    def selected(self, rows: np.ndarray, columns: np.ndarray) -> CompressedRows:
+    def selected(self, rows: np.ndarray, columns: np.ndarray | None = None) -> CompressedRows:
         """Some rows and variables, in their order.
 
         Parameters
         ----------
-        rows : ndarray of bool, shape (n,)
-        columns : ndarray of int
+        rows : ndarray of bool or int
+        columns : ndarray of bool or int, optional
         """
         import scipy.sparse as sp
 
@@ -146,7 +146,8 @@ class CompressedRows(Rows):
         n, p = self.shape
         indices = _on_host(self.parts.columns)
         numbered = sp.csr_matrix((np.arange(1, indices.size + 1), indices, self._ends), (n, p))
-        own = numbered[rows][:, columns]
+        own = numbered[rows]
+        own = own if columns is None else own[:, columns]
         xp = namespace(self.parts.entries)
         kind = {"device": self.parts.columns.device}
         ends, columns, numbers = (

@@ -99,7 +99,7 @@ class Dataset:
 
     def _array(self, rows: Any) -> np.ndarray:
         # whether all are finite shows in the range of every variable
-        with in_words(self.name):
+        with in_words(self.name, rows):
             found: np.ndarray = check_array(
                 rows,
                 dtype=np.float64,

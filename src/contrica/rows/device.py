@@ -25,6 +25,7 @@ __all__ = [
     "package_of",
     "picked",
     "place_of",
+    "plus_diagonal",
     "same_kind",
     "single_precision",
     "single_precision_parts",
@@ -55,6 +56,21 @@ class TensorRows(SlicedRows):
     def tensor(self) -> Any:
         """The rows as one tensor."""
         return self._block(self._data)
+
+    def selected(self, rows: np.ndarray, columns: np.ndarray | None = None) -> TensorRows:
+        """Some rows and variables, in their order.
+
+        Parameters
+        ----------
+        rows : ndarray of bool or int
+        columns : ndarray of bool or int, optional
+        """
+        return TensorRows(picked(self._data, rows, columns), self._block)
+
+    @property
+    def is_of_doubles(self) -> bool:
+        """Whether the tensor is of float64, so that it takes no memory of its own."""
+        return str(self._data.dtype).endswith("float64")
 
 
 def tensor_rows(data: Any, name: str) -> Rows:
@@ -130,6 +146,21 @@ def same_kind(block: Any, dtype: Any = None) -> dict[str, Any]:
     """Keywords with which a new array is of the dtype, or the one given, and place of ``block``."""
     kind = {"dtype": block.dtype if dtype is None else dtype}
     return kind if isinstance(block, np.ndarray) else kind | {"device": _compat().device(block)}
+
+
+def plus_diagonal(matrix: Any, value: float) -> Any:
+    """``M + v I`` of a square matrix, made where it is: an identity would take as long to get there.
+
+    Parameters
+    ----------
+    matrix : ndarray or tensor of shape (p, p)
+    value : float
+
+    Returns
+    -------
+    ndarray or tensor of shape (p, p)
+    """
+    return matrix + value * namespace(matrix).eye(matrix.shape[0], **same_kind(matrix))
 
 
 def as_doubles(array: Any) -> Any:

@@ -96,7 +96,8 @@ def _check_number(n_groups: int, n_rows: int, name: str, rows_name: str) -> None
             "many-groups",
             f"`{name}` has {n_groups} groups for {n_rows} rows of `{rows_name}`",
             "groups are for rows that belong together, two or more in most of them",
-            f"Leave `{name}` out if rows are independent, or check that it does not name the rows.",
+            f"Leave `{name}` out if rows are independent. If it names the rows, give the part that rows "
+            "of one group share, such as 309 of 309_1 to 309_15.",
             name,
         )
 

@@ -39,6 +39,10 @@ __all__ = [
     "card",
     "check_device",
     "check_one_device",
+    "copies_fit",
+    "fit_blocks",
+    "has_room_on_card",
+    "is_on_card",
     "on_device",
     "room_on_card",
     "rows_pay_on_card",
@@ -52,6 +56,9 @@ __all__ = [
 DEVICE_SHARE = 0.3
 # Blocks that there must be room for: two on their way, and what is made of them.
 MIN_BLOCKS = 8
+# Blocks of tensors that are on a card already are smaller where little of its memory is free, but not
+# smaller than this.
+MIN_BLOCK_BYTES = 2**25
 # Entries of rows below which the CPU has gone through them before a card has begun.
 MIN_CARD_ENTRIES = 100_000
 # Names that torch has for devices with memory of their own, and numbers of them.
@@ -200,10 +207,8 @@ def on_device(
     if isinstance(X, Rows) and (X.sparse or X.is_on_cluster):
         return X
     rounded = partial(single_precision, rounding or Rounding(np.zeros(width_of(X)), 1.0))
-    is_there = isinstance(X, CompressedRows | MovedCompressedRows)
-    if is_there or (isinstance(X, TensorRows) and X.device is not None):
-        return X if dtype == "float64" else MovedRows(X, rounded, False)
-    if is_host:
+    is_there = isinstance(X, Rows) and X.device is not None
+    if is_there or is_host or isinstance(X, MovedCompressedRows):
         return X if dtype == "float64" else MovedRows(X, rounded, False)
     return _dense_on(X, str(device), dtype, rounded)
 
@@ -290,10 +295,11 @@ def check_one_device(rows: Sequence[Any], names: Sequence[str], device: str | No
         What errors call them.
     device : str or None
     """
+    # of rows of ours only: a data frame may have a variable of that name
     found = {
         name: _numbered(str(part.device))
         for part, name in zip(rows, names, strict=True)
-        if isinstance(part, TensorRows | CompressedRows) and not _is_host(part.device)
+        if isinstance(part, Rows) and not _is_host(part.device)
     }
     if not _is_host(device):
         found["device"] = _numbered(str(device))
@@ -306,6 +312,49 @@ def check_one_device(rows: Sequence[Any], names: Sequence[str], device: str | No
             "Move the data to one of them, X.to(device), or leave `device` out.",
             "device",
         )
+
+
+def fit_blocks(rows: Sequence[Any], names: Sequence[str]) -> None:
+    """Have tensors on a card read in smaller blocks where it has little memory free.
+
+    Parameters
+    ----------
+    rows : sequence of ndarray or Rows
+        Of every dataset.
+    names : sequence of str
+        What errors call them.
+    """
+    for part, name in zip(rows, names, strict=True):
+        if not isinstance(part, Rows) or part.device is None or part.block_bytes is None:
+            continue
+        place, size = part.device, part.block_bytes
+        free = _device(place).free
+        needed = MIN_BLOCKS * min(MIN_BLOCK_BYTES, 8 * part.shape[0] * part.shape[1])
+        if free < needed:
+            raise MemoryBudgetError(
+                "device-memory",
+                f"`{name}` is on {place}, which has {readable_bytes(free)} of its memory free",
+                f"sums over rows need {readable_bytes(needed)} there",
+                "Free some of it, or pass the rows from the memory of the host, X.cpu().",
+                name,
+            )
+        part.block_bytes = int(min(size, free // MIN_BLOCKS))
+
+
+def copies_fit(rows: Sequence[np.ndarray], device: str, count: int) -> bool:
+    """Whether a device has room for so many copies of some rows, beside what a fit needs.
+
+    Parameters
+    ----------
+    rows : sequence of ndarray
+    device : str
+    count : int
+
+    Returns
+    -------
+    bool
+    """
+    return count * 8 * sum(part.size for part in rows) <= DEVICE_SHARE * _device(device).free
 
 
 def _is_host(device: str | None) -> bool:
@@ -334,6 +383,16 @@ def work_on(device: str | None) -> Iterator[None]:
     try:
         settle_on([], device)
         yield
+    except (RuntimeError, MemoryError) as error:
+        if type(error).__name__ != "OutOfMemoryError":  # of torch, and of cupy
+            raise
+        raise MemoryBudgetError(
+            "device-memory",
+            f"{card() or 'a card'} has no memory left",
+            "what was free when the rows were read is taken",
+            "Free some of it, lower `n_pcs`, give fewer rows, or leave `device` out.",
+            "device",
+        ) from error
     finally:
         _card.reset(token)
 
@@ -356,6 +415,24 @@ def card() -> str | None:
     return _card.get()
 
 
+def is_on_card(rows: Any) -> bool:
+    """Whether rows are tensors on the device of `card`, to which they need not be moved.
+
+    Parameters
+    ----------
+    rows : ndarray or Rows
+
+    Returns
+    -------
+    bool
+    """
+    place = card()
+    if place is None or not isinstance(rows, Rows) or rows.device is None:
+        return False
+    own = rows.device
+    return _numbered(own) == _numbered(place) or (_is_host(own) and _is_host(place))
+
+
 def rows_pay_on_card(n_entries: int) -> bool:
     """Whether rows of so many entries that are gone through again and again are to be on a card.
 
@@ -368,6 +445,20 @@ def rows_pay_on_card(n_entries: int) -> bool:
     bool
     """
     return n_entries >= MIN_CARD_ENTRIES and card() is not None
+
+
+def has_room_on_card(n_entries: int) -> bool:
+    """Whether an array of so many doubles is gone through on a card: it pays, and there is room for two.
+
+    Parameters
+    ----------
+    n_entries : int
+
+    Returns
+    -------
+    bool
+    """
+    return rows_pay_on_card(n_entries) and 2 * 8 * n_entries <= room_on_card()
 
 
 def there(array: np.ndarray) -> Any:

@@ -11,13 +11,29 @@ import numpy as np
 
 from contrica.rows.arrays import SlicedRows, numpy_doubles
 from contrica.rows.compressed import CompressedRows
-from contrica.rows.device import is_compressed, like, namespace, picked, to_numpy
-from contrica.rows.moving import MovedCompressedRows
+from contrica.rows.device import (
+    TensorRows,
+    as_doubles,
+    is_compressed,
+    like,
+    namespace,
+    picked,
+    to_numpy,
+)
+from contrica.rows.moving import MovedCompressedRows, is_on_card, room_on_card
 from contrica.rows.protocol import Rows, accumulate, block_rows, iterate_blocks
 from contrica.rows.sparse import SparseRows, transposed
 from contrica.rows.threads import Team, team
 
-__all__ = ["Chosen", "chosen_rows", "gram_times", "in_memory", "projected", "rows_times"]
+__all__ = [
+    "Chosen",
+    "chosen_rows",
+    "gram_times",
+    "in_memory",
+    "projected",
+    "projected_there",
+    "rows_times",
+]
 
 
 class ProjectedRows(Rows):
@@ -27,6 +43,7 @@ class ProjectedRows(Rows):
         self._rows, self._basis = rows, basis
         self.shape = (len(rows), basis.shape[1])
         self.block_bytes, self.is_on_cluster = rows.block_bytes, rows.is_on_cluster
+        self.device = rows.device
 
     def blocks(self, n_rows: int) -> Iterator[Any]:
         for piece in self._rows.pieces():
@@ -65,6 +82,28 @@ def projected(X: np.ndarray | Rows, basis: np.ndarray | None) -> np.ndarray | Ro
     if basis is None:
         return X
     return ProjectedRows(X if isinstance(X, Rows) else SlicedRows(X, numpy_doubles), basis)
+
+
+def projected_there(X: np.ndarray | Rows, basis: np.ndarray | None) -> TensorRows | None:
+    """``X · U`` as one tensor of rows that are on the card that a fit works on; X itself without a basis.
+
+    ``None`` where rows are elsewhere, or the card has no room.
+    """
+    if not (isinstance(X, Rows) and is_on_card(X)):
+        return None
+    if basis is None and isinstance(X, TensorRows) and X.is_of_doubles:
+        return X
+    n, k = len(X), X.shape[1] if basis is None else basis.shape[1]
+    if 2 * 8 * n * k > room_on_card():  # while they are put together they are there twice
+        return None
+    if basis is None:
+        parts = list(X.blocks(block_rows(k, X)))
+    else:
+        parts = [piece @ like(piece, basis) for piece in X.pieces()]
+    whole = parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
+    found = TensorRows(whole, as_doubles)
+    found.block_bytes = X.block_bytes
+    return found
 
 
 def in_memory(rows: np.ndarray | Rows) -> np.ndarray:

@@ -49,6 +49,8 @@ class Rows(ABC):
     is_on_cluster: bool = False
     # Working set of one block.
     block_bytes: int | None = None
+    # Where blocks are that are tensors and stay there, such as "cuda:0".
+    device: str | None = None
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -62,7 +62,7 @@ class ScaledRows(Rows):
         self.shape = (rows.shape[0], rows.shape[1])
         if isinstance(rows, Rows):
             self.sparse, self.is_on_cluster = rows.sparse, rows.is_on_cluster
-            self.block_bytes = rows.block_bytes
+            self.block_bytes, self.device = rows.block_bytes, rows.device
 
     def blocks(self, n_rows: int) -> Iterator[Any]:
         """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""

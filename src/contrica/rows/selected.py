@@ -41,6 +41,7 @@ class SelectedRows(Rows):
             whole.n_columns if columns is None else np.arange(whole.n_columns)[columns].size,
         )
         self.sparse, self.is_in_memory = whole.sparse, whole.is_in_memory
+        self.block_bytes, self.device = whole.block_bytes, whole.device
         names = getattr(whole, "columns", None)
         self.columns = names if names is None or columns is None else names[columns]
 

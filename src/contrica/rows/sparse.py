@@ -56,6 +56,8 @@ def check_indices(data: Any) -> None:
             across //= data.blocksize[1] if data.format == "bsr" else 1
             low, high = data.indices.min(initial=0), data.indices.max(initial=0)
             right = data.indptr.size == compressed + 1 and low >= 0 and (high < across or not high)
+            # where the last pointer is 0 check_format looks no further, and conversions follow the others
+            right = right and data.indptr[0] == 0 and bool(np.all(np.diff(data.indptr) >= 0))
         elif data.format == "coo":
             right = all(
                 part.min(initial=0) >= 0 and part.max(initial=0) < max(size, 1)

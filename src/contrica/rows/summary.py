@@ -8,9 +8,12 @@ import numpy as np
 
 from contrica.errors import DataError
 from contrica.rows.device import as_doubles, namespace, to_numpy
-from contrica.rows.protocol import Rows, accumulate
+from contrica.rows.protocol import CACHED_ENTRIES, Rows, accumulate
 
 __all__ = ["ColumnSummary", "Summary", "column_summary", "summed_columns"]
+
+# Rows of a block at least that it pays to have in the cache.
+MIN_CACHED_ROWS = 16
 
 
 class ColumnSummary(NamedTuple):
@@ -125,8 +128,14 @@ def summed_columns(X: np.ndarray | Rows) -> Summary:
         for piece in X.pieces():
             total.add(_sparse_summary(piece))
         return total
-    found: Summary = accumulate(X, Summary)
+    found: Summary = accumulate(X, Summary, _cached_rows(X) if isinstance(X, np.ndarray) else None)
     return found
+
+
+def _cached_rows(X: np.ndarray) -> int | None:
+    """Rows of a block that stays in the cache, since it is gone over several times; ``None`` for few."""
+    n_rows = CACHED_ENTRIES // max(X.shape[1], 1)
+    return n_rows if n_rows >= MIN_CACHED_ROWS else None
 
 
 def _sparse_summary(X: Any) -> ColumnSummary:

@@ -101,15 +101,12 @@ def choose_solver(problem: Problem, request: Request, *, rng: np.random.Generato
         found = None if reason else fit_jointly(task, request, ranks, rng=rng)
     if found is None:
         return _in_subspace(problem, request, reason, rng, ranks.choice)
+    if found.caveat:
+        return _in_subspace(problem, request, f"{found.caveat} in a joint fit", rng, ranks.choice)
     count, total = int(np.sum(_significant(found))), found.ratio.size
     if ranks.choice is None:
         reason = f"{count} of {total} foreground patterns are significant in a joint fit"
         if count < min(total, MIN_SIGNIFICANT):
-            return _in_subspace(problem, request, reason, rng)
-        few = _too_few(problem, whitened, order=4)
-        # third cumulants have to carry the fit then, and do not carry what is symmetric
-        if few and found.skewness_weights is None:
-            reason = f"{few}, and some pattern is symmetric, which third ones do not show"
             return _in_subspace(problem, request, reason, rng)
     else:
         reason = (

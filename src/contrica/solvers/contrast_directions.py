@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from contrica.moments.spectra import contrast_spectrum
-from contrica.rows.device import like
+from contrica.rows.device import plus_diagonal
 
 __all__ = ["contrast_axes", "floor_of", "rounding_of"]
 
@@ -50,6 +50,7 @@ def contrast_axes(
     n_background_samples: int | None = None,
     *,
     floor: float | None = None,
+    count: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Directions by foreground variance over background variance, closed form.
 
@@ -64,12 +65,14 @@ def contrast_axes(
         m.
     floor : float, optional
         ρ, in place of m.
+    count : int, optional
+        How many of the leading directions; all by default.
 
     Returns
     -------
-    ratios : ndarray of shape (p,)
+    ratios : ndarray of shape (count,)
         k, decreasing.
-    axes : ndarray of shape (p, p)
+    axes : ndarray of shape (p, count)
         The w, as columns.
 
     Examples
@@ -80,5 +83,10 @@ def contrast_axes(
     """
     if floor is None:
         floor = floor_of(fore, back, n_background_samples or 1)
-    ratios, axes = contrast_spectrum(fore, back + floor * like(back, np.eye(len(back))))
+    if isinstance(back, np.ndarray):
+        damped = back.copy()
+        damped.flat[:: len(back) + 1] += floor
+    else:
+        damped = plus_diagonal(back, floor)
+    ratios, axes = contrast_spectrum(fore, damped, count)
     return ratios[::-1], axes[:, ::-1]

@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb, prod
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from contrica.moments.spectra import is_worked_on_card
+from contrica.rows.device import like, namespace, picked
 from contrica.rows.groups import Groups
+from contrica.rows.moving import room_on_card
 from contrica.solvers.rescaling import Rescaling
-from contrica.solvers.split import Split, Splits
+from contrica.solvers.split import Split, Splits, entries_kept
 
-__all__ = ["GroupDesign", "GroupShares", "GroupSums", "split"]
+__all__ = ["GroupDesign", "GroupShares", "GroupSums", "split", "sums_pay_on_card"]
 
 
 class GroupSums(NamedTuple):
@@ -25,49 +28,72 @@ class GroupSums(NamedTuple):
     names : tuple of str
     counts : ndarray of shape (g,)
         Rows.
-    sums : ndarray of shape (g, p)
-    products : ndarray of shape (g, p, p)
+    sums : ndarray or tensor of shape (g, p)
+    products : ndarray or tensor of shape (g, p, p)
         ``Σ x xᵀ``.
     """
 
     names: tuple[str, ...]
     counts: np.ndarray
-    sums: np.ndarray
-    products: np.ndarray
+    sums: Any
+    products: Any
 
     @classmethod
-    def of(cls, rows: np.ndarray, groups: Groups) -> GroupSums:
-        """Sum the rows of every group that has some.
+    def of(cls, rows: Any, groups: Groups) -> GroupSums:
+        """Sum the rows of every group that has some, where they are.
 
         Parameters
         ----------
-        rows : ndarray of shape (n, p)
+        rows : ndarray or tensor of shape (n, p)
         groups : Groups
 
         Returns
         -------
         GroupSums
         """
-        mean = rows.mean(axis=0)
+        xp = namespace(rows)
+        mean = xp.mean(rows, axis=0)
         order = np.argsort(groups.codes, kind="stable")
         counts = np.bincount(groups.codes, minlength=len(groups.names))
         parts = np.split(order, np.cumsum(counts)[:-1])
         kept = [i for i, part in enumerate(parts) if part.size]
-        centred = [rows[parts[i]] - mean for i in kept]
-        return cls(
-            tuple(groups.names[i] for i in kept),
-            counts[kept],
-            np.array([part.sum(axis=0) for part in centred]),
-            np.array([part.T @ part for part in centred]),
-        )
+        found = []
+        for i in kept:
+            centred = picked(rows, parts[i]) - mean
+            found.append((xp.sum(centred, axis=0), centred.T @ centred))
+        sums, products = (xp.stack(each) for each in zip(*found, strict=True))
+        return cls(tuple(groups.names[i] for i in kept), counts[kept], sums, products)
 
     @classmethod
     def stacked(cls, parts: Sequence[GroupSums]) -> GroupSums:
         """Groups of several datasets, one after the other."""
         names = tuple(name for part in parts for name in part.names)
-        return cls(
-            names, *(np.concatenate(each) for each in zip(*(p[1:] for p in parts), strict=True))
+        counts = np.concatenate([part.counts for part in parts])
+        concat = getattr(namespace(parts[0].sums), "concat", np.concatenate)
+        sums, products = (
+            concat([getattr(part, name) for part in parts]) for name in ("sums", "products")
         )
+        return cls(names, counts, sums, products)
+
+
+def sums_pay_on_card(datasets: Sequence[tuple[np.ndarray, Groups]]) -> bool:
+    """Whether sums over groups, and what permutations make of them, are to be on the card of a fit.
+
+    Parameters
+    ----------
+    datasets : sequence of (ndarray of shape (n, p), Groups)
+
+    Returns
+    -------
+    bool
+    """
+    p = datasets[0][0].shape[1]
+    if not is_worked_on_card(p):
+        return False
+    n_rows = sum(len(rows) for rows, _ in datasets)
+    n_groups = sum(len(groups.names) for _, groups in datasets)
+    # rows, and some of them about the mean; products, while they are put together
+    return 8 * p * (2 * n_rows + 2 * p * n_groups) <= room_on_card()
 
 
 @dataclass(frozen=True)
@@ -88,6 +114,11 @@ class GroupDesign:
     n_fore: int
     strata: np.ndarray | None = None
     unit: ClassVar[str] = "groups"
+
+    @property
+    def is_on_card(self) -> bool:
+        """Whether sums, and what is made of them, are tensors."""
+        return not isinstance(self.groups.sums, np.ndarray)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -153,7 +184,7 @@ class GroupDesign:
         def make() -> Iterator[Split]:
             return (split(self.groups, mask) for mask in masks)
 
-        return Splits(make, len(masks), p, rescaling)
+        return Splits(make, len(masks), p, rescaling, max_entries=entries_kept(self.groups.sums))
 
     def assignments(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Assignments, the observed one first: all of them, if these are no more than asked for.
@@ -208,11 +239,13 @@ def split(groups: GroupSums, mask: np.ndarray) -> Split:
     Split
     """
     parts = np.array([mask, ~mask], dtype=float)
-    weighted = groups.sums[~mask] / np.sqrt(groups.counts[~mask])[:, None]
+    own = like(groups.sums, parts)
+    roots = like(groups.sums, np.sqrt(groups.counts[~mask]))
+    weighted = picked(groups.sums, ~mask) / roots[:, None]
     return Split.of(
         parts @ groups.counts,
-        parts @ groups.sums,
-        np.tensordot(parts, groups.products, 1),
+        own @ groups.sums,
+        namespace(own).tensordot(own, groups.products, axes=1),
         weighted.T @ weighted,
         int(np.sum(~mask)),
     )

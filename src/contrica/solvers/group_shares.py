@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from contrica.solvers.group_design import GroupShares, GroupSums
+from contrica.rows.groups import Groups
+from contrica.solvers.group_design import GroupShares
 from contrica.solvers.problem import Problem, Separation
-from contrica.solvers.ratio import filters_of
+from contrica.solvers.ratio import filters_of, variances_along
 
 __all__ = ["rank_by_groups"]
 
@@ -33,36 +34,35 @@ def rank_by_groups(problem: Problem, found: Separation) -> Separation:
     groups = problem.groups[0]
     if groups is None:
         return found
-    sums = GroupSums.of(problem.rows[0], groups)
     vectors = found.foreground.vectors
     filters = filters_of(vectors, problem.fore.covariance)
     by_source = found.ranked_by == "source_ratio"
     directions = filters if by_source else vectors
     shift = problem.fore.mean - problem.back.mean
-    squares = _mean_squares(sums, directions, shift if by_source else np.zeros_like(shift))
-    below = _variances(directions, problem.back.covariance)
-    kept = _without_largest(squares)
-    counts = np.where(kept, sums.counts[:, None], 0)
+    present = np.bincount(groups.codes, minlength=len(groups.names)) > 0
+    about = shift if by_source else np.zeros_like(shift)
+    counts, squares = _mean_squares(problem.rows[0], groups, directions, about)
+    below = variances_along(directions, problem.back.covariance)
+    counts = np.where(_without_largest(squares), counts[:, None], 0)
     robust = (counts * squares).sum(axis=0) / counts.sum(axis=0) / below
-    excess = np.maximum(
-        _mean_squares(sums, filters, shift) - _variances(filters, problem.back.covariance), 0
-    )
+    squares = _mean_squares(problem.rows[0], groups, filters, shift)[1]
+    excess = np.maximum(squares - variances_along(filters, problem.back.covariance), 0)
     total = np.maximum(excess.sum(axis=0), np.finfo(float).tiny)
-    return replace(found, robust_ratio=robust, shares=GroupShares(sums.names, (excess / total).T))
+    names = tuple(groups.names[i] for i in np.flatnonzero(present))
+    return replace(found, robust_ratio=robust, shares=GroupShares(names, (excess / total).T))
 
 
-def _variances(directions: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    found = np.einsum("pk,pq,qk->k", directions, covariance, directions, optimize=True)
-    return np.maximum(found, np.finfo(float).tiny)
-
-
-def _mean_squares(sums: GroupSums, directions: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Of every group, along every direction, about the dataset's mean less a shift."""
-    along = shift @ directions
-    squares = np.einsum("pk,gpq,qk->gk", directions, sums.products, directions, optimize=True)
-    return np.asarray(
-        (squares + 2 * (sums.sums @ directions) * along) / sums.counts[:, None] + along**2
-    )
+def _mean_squares(
+    rows: np.ndarray, groups: Groups, directions: np.ndarray, shift: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of every group, and their mean squares along directions, about the mean less a shift."""
+    along = rows @ directions
+    along += (shift - rows.mean(axis=0)) @ directions
+    along *= along
+    counts = np.bincount(groups.codes, minlength=len(groups.names))
+    found = [np.bincount(groups.codes, own, minlength=counts.size) for own in along.T]
+    present = counts > 0
+    return counts[present], np.array(found).T[present] / counts[present, None]
 
 
 def _without_largest(squares: np.ndarray) -> np.ndarray:

@@ -9,16 +9,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contrica.errors import DataError, collected, warn
+from contrica.errors import DataError, PatternWarning, collected, warn
 from contrica.moments.estimates import pooled
 from contrica.moments.symmetric import n_packed
 from contrica.solvers.algorithm2 import Contrast
-from contrica.solvers.joint import JointProblem, fit_weights, joint_contrast
+from contrica.solvers.joint import (
+    JointProblem,
+    contrast_mask,
+    contrast_of,
+    fit_weights,
+    joint_contrast,
+    joint_fit,
+)
 from contrica.solvers.joint.search import min_gain
 from contrica.solvers.paper_solver import separation_of, warn_nothing_found
 from contrica.solvers.problem import Problem, Request, Separation
 from contrica.solvers.ranks import Ranks, choose_ranks, dense_scree
-from contrica.solvers.selection import LEVEL, RankChoice, choose_by_significance, is_near
+from contrica.solvers.selection import (
+    LEVEL,
+    RankChoice,
+    by_significance,
+    choose_by_significance,
+    is_near,
+)
 from contrica.solvers.subspace import subspace_ica
 from contrica.solvers.weights import RowGroups, critical_t_value, gain_t_value, weight_t_values
 
@@ -28,6 +41,8 @@ logger = logging.getLogger("contrica")
 
 # Entries of all vectors together for which t-values are worked out: the equations take half a gigabyte.
 MAX_TESTED_ENTRIES = 5000
+# Share of the patterns that must be significant in a fit without third cumulants of symmetric ones.
+MIN_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -81,7 +96,17 @@ def solve_joint(problem: Problem, request: Request, *, rng: np.random.Generator)
         )
     _check_n_rows(problem, whitened.whiten.shape[1])
     task = JointTask.of(problem, whitened)
-    return fit_jointly(task, request, joint_ranks(task, request, rng=rng), rng=rng)
+    found = fit_jointly(task, request, joint_ranks(task, request, rng=rng), rng=rng)
+    if found.caveat:
+        warn(
+            PatternWarning(
+                "symmetric",
+                f"{found.caveat}: a joint fit of so few rows tends to miss symmetric patterns",
+                remedy="Add rows, or use `solver=subspace`, which needs fewer.",
+                parameter="solver",
+            )
+        )
+    return found
 
 
 def _check_n_rows(problem: Problem, n_dimensions: int) -> None:
@@ -156,12 +181,12 @@ def fit_jointly(
     logger.info("joint fit, r = %d and l = %d", *ranks.sought)
     if ranks.found.n_foreground == 0:
         warn_nothing_found()
-    task, found, weights, symmetry = _by_orders_that_tell(task, request, ranks, rng)
+    found, weights, symmetry, caveat = _by_orders_that_tell(task, request, ranks, rng)
     near_ties = () if ranks.choice is None else ranks.choice.near_ties
     if is_near(symmetry, 1.0):
         near_ties += (
-            f"whether a pattern has a third cumulant is decided by {symmetry:.2f}: above 1 fourth ones "
-            "alone are fitted",
+            f"whether a pattern has a third cumulant is decided by {symmetry:.2f}: above 1 it is fitted "
+            "without",
         )
     t_values, significant = _tested(task, found, weights, sum(ranks.sought))
     asked = min_gain(task.whitened.terms)
@@ -181,26 +206,77 @@ def fit_jointly(
         skewness_weights=found.skewness_weights,
         rank_choice=ranks.choice,
         near_ties=near_ties,
+        caveat=caveat,
     )
+
+
+class _Fit(NamedTuple):
+    """A joint fit, t-values of all its weights, and what its third cumulants are worth.
+
+    Attributes
+    ----------
+    found : Contrast
+    weights : ndarray of shape (n_terms, r + l) or None
+        t-values.
+    symmetry : float
+        Above 1 where some pattern is symmetric.
+    caveat : str
+        Why symmetric patterns are missed; empty where they are not.
+    """
+
+    found: Contrast
+    weights: np.ndarray | None
+    symmetry: float
+    caveat: str = ""
 
 
 def _by_orders_that_tell(
     task: JointTask, request: Request, ranks: JointRanks, rng: np.random.Generator
-) -> tuple[JointTask, Contrast, np.ndarray | None, float]:
-    """A fit by third and fourth cumulants, or by fourth ones alone where some pattern is symmetric."""
+) -> _Fit:
+    """A fit by third and fourth cumulants; of patterns that are symmetric by fourth ones alone."""
     guess = _guess(task, ranks, rng)
     with collected() as caught:
         found = _contrast(task, request, ranks, guess, rng)
         weights = _weight_t_values(task, found)
-    symmetry = _symmetry(task, weights)
-    if symmetry <= 1:
-        for warning in caught:
-            warn(warning)
-        return task, found, weights, symmetry
-    logger.info("some pattern is symmetric: fourth cumulants alone")
-    task = replace(task, whitened=task.whitened.by_fourth_alone())
-    found = _contrast(task, request, ranks, guess, rng)
-    return task, found, _weight_t_values(task, found), symmetry
+    symmetry, caveat = _symmetry(task, weights), ""
+    if weights is not None and symmetry > 1:
+        logger.info("some pattern is symmetric: its third cumulant is left out")
+        with collected() as caught_again:
+            typed = _typed_contrast(task, request, ranks, found, rng)
+            typed_weights = _weight_t_values(task, typed)
+        count, enough = _n_significant(task, weights), MIN_SHARE * sum(ranks.found)
+        if _n_significant(task, typed_weights) >= max(count, enough):
+            found, weights, caught = typed, typed_weights, caught_again
+        else:
+            caveat = f"some pattern is symmetric, and {count} of {sum(ranks.found)} are significant"
+    for warning in caught:
+        warn(warning)
+    return _Fit(found, weights, symmetry, caveat)
+
+
+def _n_significant(task: JointTask, weights: np.ndarray | None) -> int:
+    if weights is None:
+        return 0
+    return int(np.sum(np.abs(weights).max(axis=0) >= _critical(task, weights.shape[1])))
+
+
+def _typed_contrast(
+    task: JointTask, request: Request, ranks: JointRanks, found: Contrast, rng: np.random.Generator
+) -> Contrast:
+    """A fit in which symmetric patterns have no third cumulants, from one in which all may have them."""
+    fore, backs = task.problem.fore, task.problem.backs
+    typed = by_significance(task.whitened, task.groups, _inside(task, found), ranks.sought, rng=rng)
+    terms = task.whitened.terms
+    mask = terms.allowed(contrast_mask(*ranks.sought, len(backs)), typed.skewed)
+    fit = joint_fit(terms, typed.vectors, mask, **request.step_limit)
+    return contrast_of(fit, mask, task.whitened, fore, backs, **request.step_limit)
+
+
+def _inside(task: JointTask, found: Contrast) -> np.ndarray:
+    """All patterns in whitened coordinates, unit columns, the background's first."""
+    vectors = np.column_stack([found.background.vectors, found.foreground.vectors])
+    inside = task.whitened.whiten.T @ vectors
+    return np.asarray(inside / np.linalg.norm(inside, axis=0))
 
 
 def _guess(task: JointTask, ranks: JointRanks, rng: np.random.Generator) -> np.ndarray:
@@ -254,12 +330,9 @@ def _critical(task: JointTask, n_patterns: int) -> float:
 
 def _weight_t_values(task: JointTask, found: Contrast) -> np.ndarray | None:
     """Of every weight of every term, the background's patterns first; ``None`` if they are too many."""
-    vectors = np.column_stack([found.background.vectors, found.foreground.vectors])
-    if vectors.size > MAX_TESTED_ENTRIES:
+    terms, inside = task.whitened.terms, _inside(task, found)
+    if inside.size > MAX_TESTED_ENTRIES:
         return None
-    terms = task.whitened.terms
-    inside = task.whitened.whiten.T @ vectors
-    inside /= np.linalg.norm(inside, axis=0)
     weights = fit_weights(terms, inside, np.ones((terms.n_datasets, inside.shape[1]), dtype=bool))
     return weight_t_values(task.groups, terms, inside, weights).t_values
 

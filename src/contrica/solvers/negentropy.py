@@ -10,21 +10,22 @@ separate by without any: w is small (docs/ablations.md).
 
 FastICA looks for a stationary point of ``Σ |E G(s_j) − E G(ν)|`` by fixed-point steps, which need not
 raise it and on real data may never converge. Here J itself is maximised over the orthogonal matrices,
-by a quasi-Newton method that cannot go down; with the squares most starts lead to one and the same
-maximum, and the best of a few does.
+by a quasi-Newton method that cannot go down (`contrica.solvers.ascent`); with the squares most starts
+lead to one and the same maximum, and the best of a few does.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from contrica.rows.device import like, namespace, to_numpy
 from contrica.rows.moving import rows_pay_on_card, there
 from contrica.rows.threads import ALONE, Team, team
+from contrica.solvers.ascent import Heights, Top, climb
 from contrica.validation import check_count, check_scale
 
 __all__ = ["Rotation", "farthest_from_gaussian", "negentropy"]
@@ -37,11 +38,11 @@ TAIL_CONSTANT, SKEWNESS_CONSTANT = 24 / (16 * 3**0.5 - 27), 36 / (8 * 3**0.5 - 9
 SKEWNESS_WEIGHT = 0.01
 # Random starts, and the rows on which they are followed; the best one goes on to the end on all rows. On
 # fewer rows the highest maximum is often another one than on all.
-N_STARTS, SEARCH_ROWS = 8, 10_000
+N_STARTS, SEARCH_ROWS = 12, 10_000
 # Slope at which one maximum can be told from another; only the last search goes on to ``tol``.
 ROUGHLY = 1e-3
-# Steps after which rotations are written about a new one.
-STEPS_ABOUT_ONE = 50
+# Entries of all rotations that are followed together: in few dimensions steps are small work.
+TOGETHER = 2**16
 # Rows in a block, which stays in the cache.
 ROWS_IN_BLOCK = 1000
 # Threads wait for one another while numpy keeps the interpreter, in few dimensions most of the time.
@@ -89,16 +90,14 @@ def negentropy(sources: np.ndarray, skewness_weight: float = SKEWNESS_WEIGHT) ->
     0.3406
     """
     kernels = np.exp(-0.5 * sources**2)
-    return _distance(
-        kernels.mean(axis=0) - GAUSSIAN, (sources * kernels).mean(axis=0), skewness_weight
-    )
+    moments = kernels.mean(axis=0) - GAUSSIAN, (sources * kernels).mean(axis=0)
+    return float(_distance(*moments, skewness_weight))
 
 
-def _distance(tails: np.ndarray, skewness: np.ndarray, skewness_weight: float) -> float:
+def _distance(tails: np.ndarray, skewness: np.ndarray, skewness_weight: float) -> np.ndarray:
     """J from both moments of every source, less those of a Gaussian."""
-    return float(
-        TAIL_CONSTANT * tails @ tails + skewness_weight * SKEWNESS_CONSTANT * skewness @ skewness
-    )
+    parts = TAIL_CONSTANT * tails**2 + skewness_weight * SKEWNESS_CONSTANT * skewness**2
+    return np.asarray(parts.sum(axis=-1))
 
 
 def farthest_from_gaussian(
@@ -154,20 +153,24 @@ def farthest_from_gaussian(
     if d == 1:
         return Rotation(np.ones((1, 1)), negentropy(whitened, skewness_weight), 0, 0.0)
     some = _drawn(whitened, SEARCH_ROWS)
-    starts = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n_starts)]
+    starts = np.linalg.qr(rng.standard_normal((n_starts, d, d)))[0]
     by_card = rows_pay_on_card(some.size)
     with team(THREADS if d >= THREADED_DIMENSIONS and not by_card else 1) as threads:
         rough = _CardRows(some) if by_card else None
-        tried = threads.map(
-            lambda each: _ascend(
-                rough or _Rows(some), each, skewness_weight, max_iter, max(tol, ROUGHLY)
-            ),
-            starts,
-        )
-        best = max(tried, key=lambda found: found.negentropy)
+
+        def search(own: np.ndarray) -> list[Top]:
+            rows = rough or _Rows(some)
+            measure = partial(rows.heights, skewness_weight=skewness_weight)
+            return climb(measure, own, max_iter=max_iter, tol=max(tol, ROUGHLY))
+
+        size = 1 if threads.size > 1 else max(TOGETHER // d**2, 1)
+        parts = [starts[i : i + size] for i in range(0, n_starts, size)]
+        tried = [top for tops in threads.map(search, parts) for top in tops]
+        best = max(tried, key=lambda top: top.value)
         rows = _CardRows(whitened) if by_card else _Rows(whitened, threads)
-        last = _ascend(rows, best.matrix, skewness_weight, max_iter, tol)
-    return last._replace(n_iter=best.n_iter + last.n_iter)
+        measure = partial(rows.heights, skewness_weight=skewness_weight)
+        last = climb(measure, best.turn[None], max_iter=max_iter, tol=tol)[0]
+    return Rotation(last.turn, last.value, best.n_iter + last.n_iter, last.gradient_norm)
 
 
 def _drawn(rows: np.ndarray, limit: int) -> np.ndarray:
@@ -177,13 +180,48 @@ def _drawn(rows: np.ndarray, limit: int) -> np.ndarray:
     return rows[np.random.default_rng(0).choice(len(rows), limit, replace=False)]
 
 
+def _repeated(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows without copies of others, and how often each is there; of a resample a third are copies.
+
+    ``None`` where none was found; rows that agree in the first column only may hide some.
+    """
+    order = np.argsort(rows[:, 0], kind="stable")
+    same = np.diff(rows[order, 0]) == 0
+    if same.any():
+        ordered = rows[order]
+        same &= (ordered[1:] == ordered[:-1]).all(axis=1)
+    if not same.any():
+        return rows, None
+    first = np.flatnonzero(np.concatenate([[True], ~same]))
+    counts = np.diff(np.append(first, len(rows)))
+    return ordered[first], counts.astype(float)
+
+
+def _heights(
+    tails: np.ndarray, skewness: np.ndarray, slopes: np.ndarray, skewness_weight: float
+) -> Heights:
+    """J from moments of every source, with its derivatives.
+
+    ``slopes`` are ``E s_i [(b (1 − s_j²) − a s_j) exp(−s_j²/2)]`` with a and b of `_factors`, half of
+    what J rises by where the i-th source is added to the j-th. Where sources are independent, moments
+    of two factorise, and the second derivatives by angles follow from the same numbers.
+    """
+    a, b = _factors(tails, skewness, skewness_weight)
+    own = slopes[..., range(slopes.shape[-1]), range(slopes.shape[-1])]
+    bends = -4 * own - 2 * a * (tails + GAUSSIAN) - 4 * b * skewness
+    return Heights(_distance(tails, skewness, skewness_weight), 2 * slopes, bends)
+
+
+def _factors(tails: Any, skewness: Any, skewness_weight: float) -> tuple[Any, Any]:
+    """``a = k₂ t`` and ``b = w k₁ l``."""
+    return TAIL_CONSTANT * tails, skewness_weight * SKEWNESS_CONSTANT * skewness
+
+
 class _Rows:
-    """J of whitened rows, turned, and its derivative: block by block, each small enough for the cache.
+    """J of whitened rows, turned, and its derivatives: block by block, each small enough for the cache.
 
     A block holds its rows as columns, so that sums over rows run along memory. Of ``s = Bᵀx`` the
-    moments are ``t = E exp(−s²/2) − E exp(−ν²/2)`` and ``l = E s exp(−s²/2)``, and with the constants
-    of J in ``a = k₂ t`` and ``b = w k₁ l`` the derivative by B is
-    ``2 E x [(b (1 − s²) − a s) exp(−s²/2)]``.
+    moments are ``t = E exp(−s²/2) − E exp(−ν²/2)`` and ``l = E s exp(−s²/2)``.
 
     Parameters
     ----------
@@ -193,35 +231,44 @@ class _Rows:
     """
 
     def __init__(self, rows: np.ndarray, threads: Team = ALONE) -> None:
-        self.n, d = rows.shape
-        count = -(-self.n // ROWS_IN_BLOCK)
-        size = -(-self.n // count)
-        # Blocks of one size, for which rows of zeros are added. Each has a kernel of 1 and nothing else.
-        self._added = count * size - self.n
-        padded = np.concatenate([rows, np.zeros((self._added, d))])
-        blocks = np.ascontiguousarray(padded.reshape(count, size, d).transpose(0, 2, 1))
+        self.n = len(rows)
+        rows, counts = _repeated(rows)
+        count = -(-len(rows) // ROWS_IN_BLOCK)
+        size = -(-len(rows) // count)
+        # Blocks of one size, for which rows of zeros are added. Each has a kernel of 1 and nothing else;
+        # where rows are counted, it is there 0 times.
+        self._added = count * size - len(rows) if counts is None else 0
+        blocks = _blocks(rows, count, size)
+        weights = None if counts is None else _blocks(counts[:, None], count, size)
         n_shares = min(threads.size, count)
         ends = np.linspace(0, count, n_shares + 1).astype(int)
-        self._shares = [_Share(blocks[start:stop]) for start, stop in pairwise(ends)]
+        self._shares = [
+            _Share(blocks[start:stop], None if weights is None else weights[start:stop])
+            for start, stop in pairwise(ends)
+        ]
         self._map = threads.map if n_shares > 1 else ALONE.map
 
-    def _moments(self, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def heights(self, turns: np.ndarray, skewness_weight: float) -> Heights:
+        """J of the sources that the columns of some matrices filter out, and what it rises by."""
+        each = [self._height(turn, skewness_weight) for turn in turns]
+        tails, skewness, slopes = (np.array(part) for part in zip(*each, strict=True))
+        return _heights(tails, skewness, slopes, skewness_weight)
+
+    def _height(self, turn: np.ndarray, skewness_weight: float) -> tuple[np.ndarray, ...]:
         turned = np.ascontiguousarray(turn.T)
         tails, skewness = np.sum(
             self._map(lambda share: share.moments(turned), self._shares), axis=0
         )
-        return (tails - self._added) / self.n - GAUSSIAN, skewness / self.n
-
-    def value(self, turn: np.ndarray, skewness_weight: float) -> float:
-        """J of the sources that the columns of a matrix filter out."""
-        return _distance(*self._moments(turn), skewness_weight)
-
-    def slope(self, turn: np.ndarray, skewness_weight: float) -> tuple[float, np.ndarray]:
-        """J, and its derivative by every entry of the matrix."""
-        tails, skewness = self._moments(turn)
-        a, b = TAIL_CONSTANT * tails, skewness_weight * SKEWNESS_CONSTANT * skewness
+        tails, skewness = (tails - self._added) / self.n - GAUSSIAN, skewness / self.n
+        a, b = _factors(tails, skewness, skewness_weight)
         slopes = self._map(lambda share: share.slope(a, b), self._shares)
-        return _distance(tails, skewness, skewness_weight), np.sum(slopes, axis=0).T * (2 / self.n)
+        return tails, skewness, np.sum(slopes, axis=0).T / self.n
+
+
+def _blocks(rows: np.ndarray, count: int, size: int) -> np.ndarray:
+    """Rows in so many blocks of one size, as columns; with zeros where there are too few."""
+    padded = np.concatenate([rows, np.zeros((count * size - len(rows), rows.shape[1]))])
+    return np.ascontiguousarray(padded.reshape(count, size, -1).transpose(0, 2, 1))
 
 
 class _CardRows:
@@ -233,36 +280,34 @@ class _CardRows:
     """
 
     def __init__(self, rows: np.ndarray) -> None:
-        self.n, self._rows = len(rows), there(rows)
+        self.n = len(rows)
+        rows, counts = _repeated(rows)
+        self._rows = there(rows)
+        self._counts = None if counts is None else there(counts[:, None])
 
-    def _kernels(self, turn: np.ndarray) -> tuple[Any, Any, np.ndarray, np.ndarray]:
-        """Sources, ``exp(−s²/2)`` of them, and t and l."""
-        xp = namespace(self._rows)
-        sources = self._rows @ like(self._rows, turn)
+    def heights(self, turns: np.ndarray, skewness_weight: float) -> Heights:
+        """As of `_Rows`; sources of all matrices come from one product."""
+        xp, (count, d, _) = namespace(self._rows), turns.shape
+        sources = self._rows @ like(self._rows, turns.transpose(1, 0, 2).reshape(d, count * d))
         kernels = xp.exp(sources * sources * -0.5)
-        both = xp.stack([xp.mean(kernels, axis=0), xp.mean(sources * kernels, axis=0)])
-        tails, skewness = to_numpy(both)
-        return sources, kernels, tails - GAUSSIAN, skewness
-
-    def value(self, turn: np.ndarray, skewness_weight: float) -> float:
-        """J of the sources that the columns of a matrix filter out."""
-        return _distance(*self._kernels(turn)[2:], skewness_weight)
-
-    def slope(self, turn: np.ndarray, skewness_weight: float) -> tuple[float, np.ndarray]:
-        """J, and its derivative by every entry of the matrix."""
-        sources, kernels, tails, skewness = self._kernels(turn)
-        a = like(sources, TAIL_CONSTANT * tails)
-        b = like(sources, skewness_weight * SKEWNESS_CONSTANT * skewness)
-        weights = ((sources * b + a) * sources - b) * kernels
-        slope = to_numpy(self._rows.T @ weights) * (-2 / self.n)
-        return _distance(tails, skewness, skewness_weight), slope
+        if self._counts is not None:
+            kernels = kernels * self._counts
+        tails = xp.sum(kernels, axis=0) / self.n - GAUSSIAN
+        skewness = xp.sum(sources * kernels, axis=0) / self.n
+        a, b = _factors(tails, skewness, skewness_weight)
+        weights = (b - (sources * b + a) * sources) * kernels
+        # the host waits for the card once
+        tails, skewness = to_numpy(xp.stack([tails, skewness])).reshape(2, count, d)
+        by_turn = to_numpy(self._rows.T @ weights).reshape(d, count, d).transpose(1, 0, 2)
+        slopes = turns.transpose(0, 2, 1) @ by_turn / self.n
+        return _heights(tails, skewness, slopes, skewness_weight)
 
 
 class _Share:
     """Blocks that one thread works on, and room for it."""
 
-    def __init__(self, blocks: np.ndarray) -> None:
-        self._blocks = blocks
+    def __init__(self, blocks: np.ndarray, counts: np.ndarray | None) -> None:
+        self._blocks, self._counts = blocks, [None] * len(blocks) if counts is None else counts
         self._sources, self._kernels = np.empty((2, *blocks.shape))
         self._room = np.empty((3, *blocks.shape[1:]))
 
@@ -270,79 +315,31 @@ class _Share:
         """Sums of kernels, and of sources times kernels."""
         tails, skewness = sums = np.zeros((2, len(turned)))
         ones = np.ones(self._blocks.shape[2])
-        for block, sources, kernels in zip(self._blocks, self._sources, self._kernels, strict=True):
+        each = zip(self._blocks, self._counts, self._sources, self._kernels, strict=True)
+        for block, counts, sources, kernels in each:
             np.matmul(turned, block, out=sources)
             np.multiply(sources, sources, out=kernels)
             kernels *= -0.5
             # Doubles: with singles the rounding of rows, another for every container, would show.
             np.exp(kernels, out=kernels)
+            if counts is not None:
+                kernels *= counts
             tails += kernels @ ones
             skewness += (sources[:, None, :] @ kernels[:, :, None])[:, 0, 0]
         return sums
 
     def slope(self, at: np.ndarray, bt: np.ndarray) -> np.ndarray:
-        """``Σ [(b (1 − s²) − a s) exp(−s²/2)] xᵀ`` of the sources of the last `moments`."""
+        """``Σ [(b (1 − s²) − a s) exp(−s²/2)] sᵀ`` of the sources of the last `moments`."""
         # written out for a block: numpy is slow where one side of a product repeats
         a, b, weights = self._room
         a[:], b[:] = at[:, None], bt[:, None]
         slope = np.zeros((len(at), len(at)))
-        for block, sources, kernels in zip(self._blocks, self._sources, self._kernels, strict=True):
+        for sources, kernels in zip(self._sources, self._kernels, strict=True):
             # − exp(−s²/2) ((b s + a) s − b)
             np.multiply(sources, b, out=weights)
             weights += a
             weights *= sources
             weights -= b
             weights *= kernels
-            slope -= weights @ block.T
+            slope -= weights @ sources.T
         return slope
-
-
-def _ascend(
-    rows: _Rows | _CardRows, start: np.ndarray, skewness_weight: float, max_iter: int, tol: float
-) -> Rotation:
-    """Up to a maximum of J, with rotations written anew about where the search has come to.
-
-    Far from the rotation that others are written about, Cayley's transform makes slopes small, and a
-    search can crawl towards turns that it cannot write.
-    """
-    n_iter, before = 0, 0.0
-    while True:
-        steps = min(STEPS_ABOUT_ONE, max_iter - n_iter)
-        found = _about(rows, start, skewness_weight, steps, tol)
-        n_iter += found.n_iter
-        # where J rises by rounding only, no steps lead further up
-        at_its_top = found.n_iter == 0 or found.negentropy <= before * (1 + 1e-13)
-        if at_its_top or n_iter >= max_iter:
-            return found._replace(n_iter=n_iter)
-        start, before = found.matrix, found.negentropy
-
-
-def _about(
-    rows: _Rows | _CardRows, start: np.ndarray, skewness_weight: float, max_iter: int, tol: float
-) -> Rotation:
-    """Up from a start, with rotations written by Cayley's transform about it."""
-    d = len(start)
-    upper = np.triu_indices(d, 1)
-    eye = np.eye(d)
-    # J is measured in units of what the start has
-    scale = 1 / max(rows.value(start, skewness_weight), np.finfo(float).tiny)
-
-    def turn(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``(I − K)⁻¹ (I + K) = 2 (I − K)⁻¹ − I`` of a skew matrix K, and the inverse."""
-        skew = np.zeros((d, d))
-        skew[upper] = parameters / 2
-        inverse = np.linalg.inv(eye - skew + skew.T)
-        return 2 * inverse - eye, inverse
-
-    def descent(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        rotation, inverse = turn(parameters)
-        value, by_turn = rows.slope(start @ rotation, skewness_weight)
-        # dR = 2 (I − K)⁻¹ dK (I − K)⁻¹
-        by_skew = inverse.T @ (start.T @ by_turn) @ inverse.T
-        return -scale * value, -scale * (by_skew - by_skew.T)[upper]
-
-    options = {"maxiter": max_iter, "gtol": tol, "ftol": 1e-3 * tol**2, "maxcor": 20}
-    found = minimize(descent, np.zeros(upper[0].size), jac=True, method="L-BFGS-B", options=options)
-    slope = float(np.abs(found.jac).max() / max(-found.fun, np.finfo(float).tiny))
-    turned = start @ turn(found.x)[0]
-    return Rotation(turned, -float(found.fun) / scale, int(found.nit), slope)

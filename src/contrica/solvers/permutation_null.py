@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dsygvx
 
 from contrica.moments.spectra import is_positive_definite, orthonormal, top_ratio
-from contrica.rows.device import like
-from contrica.rows.threads import threads_for_matrix
+from contrica.rows.device import like, plus_diagonal
+from contrica.rows.threads import one_pool, threads_for_matrix
 from contrica.solvers.contrast_directions import contrast_axes, rounding_of
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.rescaling import Rescaling
@@ -141,12 +141,17 @@ def count_directions(
     check_count("n_permutations", n_permutations, minimum=2)
     if isinstance(design, RowDesign):
         check_n_rows(design.n_fewer, 2, "a contrast subspace")
-    null = _null_of(design, n_permutations, rng, rescaling, each)
+    with one_pool():
+        return _counted(_null_of(design, n_permutations, rng, rescaling, each), level, design.unit)
+
+
+def _counted(null: CovarianceNull | WideNull, level: float, unit: str) -> ContrastScree:
+    """How many ratios exceed those of the null, one after another."""
     observed = null.observed
     ratios, axes = contrast_axes(observed.fore, observed.back, floor=observed.floor)
     if observed.back.trace() <= rounding_of(observed.fore):
         count = int(np.sum(ratios > 1))  # variances above the floor, which is rounding here
-        return ContrastScree(ratios, count, count, count, unit=design.unit)
+        return ContrastScree(ratios, count, count, count, unit=unit)
     largest = null.largest(ratios)
     p_values = [_share(largest >= ratios[0] * (1 - 1e-9))]
     while p_values[-1] <= level and len(p_values) < ratios.size:
@@ -164,7 +169,7 @@ def count_directions(
         null_deviation=float(others.std(ddof=1)) if others.size > 1 else float("nan"),
         p_values=found,
         n_assignments=len(null),
-        unit=design.unit,
+        unit=unit,
         null_quantile=float(np.quantile(others, 1 - level)) if others.size else float("nan"),
     )
 
@@ -182,13 +187,13 @@ def _null_of(
     each: Callable[..., Iterable[Any]],
 ) -> CovarianceNull | WideNull:
     """Permutations of a design, and how their largest ratios are found."""
-    if isinstance(design, RowDesign) and rescaling is None:
+    if isinstance(design, RowDesign):
         design = design.on_card()
-        if design.is_on_card:  # one after another: what is there is not sent about
-            return CovarianceNull(design.splits(n_permutations, rng))
-        if is_wide(design):
+        if rescaling is None and not design.is_on_card and is_wide(design, n_permutations):
             return WideNull(design, n_permutations, rng)
-    return CovarianceNull(design.splits(n_permutations, rng, rescaling), each)
+    # of a card one after another: what is there is not sent about
+    splits = design.splits(n_permutations, rng, rescaling)
+    return CovarianceNull(splits, map if design.is_on_card else each)
 
 
 class CovarianceNull:
@@ -278,8 +283,7 @@ def _reaches(part: Split, bound: float) -> bool:
     floor = max(part.floor, rounding_of(part.back))
     if isinstance(part.fore, np.ndarray):
         return largest_ratio(part.fore, part.back, floor) >= bound
-    eye = like(part.back, np.eye(part.back.shape[0]))
-    return not is_positive_definite(bound * (part.back + floor * eye) - part.fore)
+    return not is_positive_definite(bound * plus_diagonal(part.back, floor) - part.fore)
 
 
 def _is_below(part: Split, bound: float, floor: float) -> bool:
@@ -293,7 +297,7 @@ def _is_below(part: Split, bound: float, floor: float) -> bool:
     gap = (1 - 1e-6) * bound * part.back - part.fore
     added = (1 - 1e-6) * bound * floor
     if not isinstance(gap, np.ndarray):
-        return is_positive_definite(gap + added * like(gap, np.eye(len(gap))))
+        return is_positive_definite(plus_diagonal(gap, added))
     gap.flat[:: len(gap) + 1] += added
     return bool(dpotrf(gap, overwrite_a=1)[1] == 0)
 
@@ -316,7 +320,7 @@ def largest_ratio(fore: Any, back: Any, floor: float) -> float:
     # an outlying row among few others makes rounding larger than in the data
     floor = max(floor, rounding_of(back))
     if not isinstance(fore, np.ndarray):
-        return top_ratio(fore, back + floor * like(back, np.eye(p)))
+        return top_ratio(fore, plus_diagonal(back, floor))
     damped = back.copy()
     damped.flat[:: p + 1] += floor
     # LAPACK itself: around it scipy's checks take as long as the answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,7 +13,13 @@ from contrica.decompositions import Decomposition
 from contrica.moments.estimates import Cumulants, pooled
 from contrica.moments.packed import PointMoments
 from contrica.rows.groups import Groups
-from contrica.solvers.group_design import GroupDesign, GroupShares, GroupSums
+from contrica.rows.moving import there
+from contrica.solvers.group_design import (
+    GroupDesign,
+    GroupShares,
+    GroupSums,
+    sums_pay_on_card,
+)
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.ranks import Ranks, Scree, check_room
 from contrica.solvers.rescaling import Rescaling
@@ -43,6 +50,12 @@ class Problem:
     rescaling : Rescaling or None
         How variables are divided by standard deviations anew where rows are permuted; ``None`` where they
         were not divided.
+    room : float
+        Bytes for what makes a solver faster, beside what it cannot do without.
+    tensors : tuple of (tensor or None)
+        The ``rows``, up to their mean, as they are on a card; empty where none are.
+    device : str or None
+        The card that the fit works on.
     known : dict of str to object
         What was worked out of these rows and depends on no request, for the next request.
     """
@@ -53,6 +66,9 @@ class Problem:
     grouped: tuple[list[PointMoments] | None, ...]
     groups: tuple[Groups | None, ...] = ()
     rescaling: Rescaling | None = None
+    room: float = math.inf
+    tensors: tuple[Any, ...] = ()
+    device: str | None = None
     known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -63,10 +79,16 @@ class Problem:
     @cached_property
     def design(self) -> GroupDesign:
         """Groups of all datasets, where rows come in groups."""
-        sums = [
-            GroupSums.of(rows, groups)
-            for rows, groups in zip(self.rows, self.groups, strict=True)
+        tensors = self.tensors or (None,) * len(self.rows)
+        parts = [
+            (rows, groups, own)
+            for rows, groups, own in zip(self.rows, self.groups, tensors, strict=True)
             if groups is not None
+        ]
+        by_card = sums_pay_on_card([(rows, groups) for rows, groups, _ in parts])
+        sums = [
+            GroupSums.of((there(rows) if own is None else own) if by_card else rows, groups)
+            for rows, groups, own in parts
         ]
         return GroupDesign(GroupSums.stacked(sums), len(sums[0].names))
 
@@ -191,7 +213,8 @@ class Separation:
         Norm of what is left of κ₄(x), over that of κ₄(x); NaN where a solver does not fit it.
     n_iter : int
     significant : ndarray of bool, shape (l,), or None
-        Whether each pattern is significant, where that was tested; those that are not come last.
+        Whether each pattern is significant, or more than a shift of the mean, where that was tested;
+        others come last, or last of their tier.
     t_values : ndarray of shape (l,) or None
         Each weight in κ₄(x) or κ₃(x), whichever is larger, over its standard error.
     skewness_weights : ndarray of shape (l,) or None
@@ -200,6 +223,8 @@ class Separation:
         What the ranks rest on, where a joint fit chose them.
     near_ties : tuple of str
         Choices that slightly other rows might turn, in words.
+    caveat : str
+        Why a solver for fewer rows would be better; empty where none would.
     scree : Scree, ContrastScree or None
         What a reader checks the ranks by.
     tier : ndarray of int, shape (l,), or None
@@ -223,6 +248,7 @@ class Separation:
     skewness_weights: np.ndarray | None = None
     rank_choice: RankChoice | None = None
     near_ties: tuple[str, ...] = field(default=())
+    caveat: str = ""
     scree: Scree | ContrastScree | None = None
     tier: np.ndarray | None = None
     robust_ratio: np.ndarray | None = None

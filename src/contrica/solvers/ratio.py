@@ -8,7 +8,7 @@ from contrica.errors import PatternWarning, warn
 from contrica.moments.estimates import Cumulants
 from contrica.moments.spectra import pseudo_solve, top_value
 
-__all__ = ["contrast_ratio", "filters_of", "source_ratio"]
+__all__ = ["contrast_ratio", "filters_of", "source_ratio", "variances_along"]
 
 
 def contrast_ratio(
@@ -94,6 +94,22 @@ def filters_of(vectors: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     gains = np.einsum("ik,ik->k", vectors, solved)
     # A pattern along which the foreground does not vary has no filter but itself.
     return np.where(gains > 0, solved / np.where(gains > 0, gains, 1.0), vectors)
+
+
+def variances_along(directions: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """``fᵀΣf`` for every column ``f``; the least positive number where nothing varies.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (p, k)
+    covariance : ndarray of shape (p, p)
+
+    Returns
+    -------
+    ndarray of shape (k,)
+    """
+    found = np.einsum("pk,pq,qk->k", directions, covariance, directions, optimize=True)
+    return np.asarray(np.maximum(found, np.finfo(float).tiny))
 
 
 def _ratio(

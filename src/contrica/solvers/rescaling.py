@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from contrica.moments.estimates import Cumulants
+from contrica.rows.device import like, namespace
 
 __all__ = ["Rescaling"]
 
@@ -28,24 +30,23 @@ class Rescaling:
     scale : {"pooled", "each"}
         Whether both sets are divided by the deviations of both together, each about its own mean, or each
         by its own.
-    basis : ndarray of shape (p, k) or None
+    basis : ndarray or tensor of shape (p, k), or None
         U.
-    outside : ndarray of shape (p,)
+    outside : ndarray or tensor of shape (p,)
         The r_v; zeros without a basis.
 
     Examples
     --------
     >>> import numpy as np
     >>> redo = Rescaling("each", None, np.zeros(2))
-    >>> fore, back = redo.maps(np.diag([4.0, 1.0]), np.eye(2), 10, 10)
-    >>> fore @ np.diag([4.0, 1.0]) @ fore
+    >>> redo.covariances(np.diag([4.0, 1.0]), np.eye(2), 10, 10)[0]
     array([[1., 0.],
            [0., 1.]])
     """
 
     scale: str
-    basis: np.ndarray | None
-    outside: np.ndarray
+    basis: Any
+    outside: Any
 
     @classmethod
     def of(
@@ -85,54 +86,71 @@ class Rescaling:
         n_features, k = self.basis.shape
         return 2 * n_features * k**2 * (1 if self.scale == "pooled" else 2)
 
-    def maps(
-        self, fore: np.ndarray, back: np.ndarray, n_fore: float, n_back: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """``Uᵀ diag(1/d) U`` of both sets of a permutation.
+    def beside(self, array: Any) -> Rescaling:
+        """The same where an array is: covariances to divide may be tensors.
 
         Parameters
         ----------
-        fore, back : ndarray of shape (k, k)
-            Their covariances.
+        array : ndarray or tensor
+
+        Returns
+        -------
+        Rescaling
+        """
+        if isinstance(array, np.ndarray) or self.basis is None:
+            return self
+        return replace(self, basis=like(array, self.basis), outside=like(array, self.outside))
+
+    def maps(
+        self, fore: Any, back: Any, n_fore: float, n_back: float
+    ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+        """What divides a covariance, ``C ↦ M C M`` with ``M = Uᵀ diag(1/d) U``, for both sets.
+
+        Parameters
+        ----------
+        fore, back : ndarray or tensor of shape (k, k)
+            Covariances of a permutation.
         n_fore, n_back : float
             Their rows.
 
         Returns
         -------
-        fore, back : ndarray of shape (k, k)
-            Symmetric.
+        fore, back : callable
         """
         if self.scale == "pooled":
             both = self._map((n_fore * fore + n_back * back) / (n_fore + n_back))
             return both, both
         return self._map(fore), self._map(back)
 
-    def covariances(
-        self, fore: np.ndarray, back: np.ndarray, n_fore: float, n_back: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def covariances(self, fore: Any, back: Any, n_fore: float, n_back: float) -> tuple[Any, Any]:
         """Covariances of both sets of a permutation, divided anew.
 
         Parameters
         ----------
-        fore, back : ndarray of shape (k, k)
+        fore, back : ndarray or tensor of shape (k, k)
         n_fore, n_back : float
 
         Returns
         -------
-        fore, back : ndarray of shape (k, k)
+        fore, back : ndarray or tensor of shape (k, k)
         """
         one, other = self.maps(fore, back, n_fore, n_back)
-        return one @ fore @ one, other @ back @ other
+        return one(fore), other(back)
 
-    def _map(self, covariance: np.ndarray) -> np.ndarray:
+    def _map(self, covariance: Any) -> Callable[[Any], Any]:
         if self.basis is None:
-            return np.diag(_inverse_roots(np.diag(covariance)))
-        inside = np.einsum("vk,vk->v", self.basis @ covariance, self.basis)
-        factors = _inverse_roots(inside + self.outside)
-        return np.asarray((self.basis.T * factors) @ self.basis)
+            factors = _inverse_roots(covariance.diagonal())
+            return lambda matrix: factors[:, None] * matrix * factors
+        if isinstance(covariance, np.ndarray):
+            inside = np.einsum("vk,vk->v", self.basis @ covariance, self.basis)
+        else:
+            inside = ((self.basis @ covariance) * self.basis).sum(axis=1)
+        root = (self.basis.T * _inverse_roots(inside + self.outside)) @ self.basis
+        return lambda matrix: root @ matrix @ root
 
 
-def _inverse_roots(variances: np.ndarray) -> np.ndarray:
+def _inverse_roots(variances: Any) -> Any:
     """One over standard deviations; 1 where there is no variance."""
-    varies = variances > np.finfo(float).eps * variances.max(initial=0.0)
-    return np.asarray(1 / np.sqrt(np.where(varies, variances, 1.0)))
+    xp = namespace(variances)
+    varies = variances > np.finfo(float).eps * max(float(variances.max()), 0.0)
+    return 1 / xp.sqrt(xp.where(varies, variances, 1.0))

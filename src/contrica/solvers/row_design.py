@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
@@ -14,7 +15,7 @@ from contrica.rows.device import like, namespace, picked, same_kind
 from contrica.rows.moving import room_on_card, there
 from contrica.rows.protocol import CACHED_ENTRIES, DEVICE_BLOCK_BYTES, block_rows
 from contrica.solvers.rescaling import Rescaling
-from contrica.solvers.split import MAX_KEPT_ENTRIES, Split, Splits
+from contrica.solvers.split import Split, Splits, entries_kept
 
 __all__ = ["RowDesign"]
 
@@ -23,7 +24,8 @@ PERMUTED_AT_ONCE = 100
 # Multiplications that all permutations may cost, and how many are made in any case.
 PERMUTATION_BUDGET, MIN_PERMUTATIONS = 2 * 10**10, 40
 # Many rows are permuted in batches, for speed: as many batches, more where few of them would go to the
-# smaller dataset, unless their products would take too much memory, or a stratum would have too few.
+# smaller dataset, unless their products would take too much memory, or a stratum would have too few. Over
+# very many variables, of which each takes long, only as many as the smaller dataset needs.
 FEW_ROWS, BATCHES, MIN_PERMUTED, MAX_BATCH_ENTRIES, MIN_STRATUM = 2000, 1000, 50, 10**7, 10
 # Variances that differ by less than this share are of the same rows.
 SAME_ROWS = 1e-9
@@ -40,6 +42,10 @@ class RowDesign:
         Rows are permuted within these only.
     covariances : sequence of ndarray of shape (p, p), optional
         Of X and of each background, where they are known already, up to a factor near 1.
+    tensors : sequence of (tensor or None), optional
+        The same rows, up to their mean, as they are on a card.
+    room : float
+        Bytes that copies of rows, or what is made of them for speed, may take.
     """
 
     unit = "rows"
@@ -50,6 +56,9 @@ class RowDesign:
         backgrounds: Sequence[np.ndarray],
         strata: np.ndarray | None = None,
         covariances: Sequence[np.ndarray] | None = None,
+        tensors: Sequence[Any] = (),
+        *,
+        room: float = math.inf,
     ) -> None:
         self._parts: list[tuple[Any, Any]] = [
             (part, part.mean(axis=0)) for part in (X, *backgrounds)
@@ -57,7 +66,8 @@ class RowDesign:
         self._starts = np.cumsum([0, *(len(part) for part, _ in self._parts)])
         self.n = len(X)
         self.shape = (int(self._starts[-1]), X.shape[1])
-        self._covariances = covariances
+        self._covariances, self._tensors = covariances, tensors or (None,) * len(self._parts)
+        self.room = room
         codes = np.zeros(self.shape[0], dtype=int) if strata is None else strata
         self._strata = [np.flatnonzero(codes == code) for code in np.unique(codes)]
 
@@ -68,13 +78,19 @@ class RowDesign:
 
     def on_card(self) -> RowDesign:
         """The same with its rows on the card that a fit works on, where they pay there and fit."""
-        n, p = self.shape
-        if self.is_on_card or not is_worked_on_card(p) or 2 * 8 * n * p > room_on_card():
+        p = self.shape[1]
+        pairs = zip(self._parts, self._tensors, strict=True)
+        n_moved = sum(len(part) for (part, _), own in pairs if own is None)
+        if self.is_on_card or not is_worked_on_card(p) or 2 * 8 * n_moved * p > room_on_card():
             return self
         moved = copy(self)
         moved._covariances = None  # products with the rows take no time there
-        vars(moved).pop("_both", None)
-        moved._parts = [(there(part), there(mean)) for part, mean in self._parts]
+        vars(moved).pop("_observed", None)
+        rows = [
+            there(part) if own is None else own
+            for (part, _), own in zip(self._parts, self._tensors, strict=True)
+        ]
+        moved._parts = [(part, namespace(part).mean(part, axis=0)) for part in rows]
         return moved
 
     @property
@@ -132,13 +148,21 @@ class RowDesign:
                 yield slice(start + first, start + first + len(block)), block
 
     @cached_property
-    def _both(self) -> list[_Sums]:
+    def _observed(self) -> tuple[Split, _Sums]:
+        """The observed split, and sums over all rows."""
+        whole, others = both = self._sums_of_both()
+        found = _split(np.array([self.n, self.shape[0] - self.n]), both)
+        for own, other in zip(whole, others, strict=True):
+            own += other
+        return found, whole
+
+    def _sums_of_both(self) -> list[_Sums]:
         """Sums over the rows of the foreground, and over those of all backgrounds."""
         total, known = self.shape[0], self._known_products()
         if known is None:
             return [self.sums(np.arange(self.n)), self.sums(np.arange(self.n, total))]
-        nothing = np.zeros(self.shape[1])
-        return [_Sums(nothing, known[0]), _Sums(nothing, np.sum(known[1:], axis=0))]
+        back = known[1] if len(known) == 2 else np.sum(known[1:], axis=0)
+        return [_Sums(np.zeros(self.shape[1]), products) for products in (known[0], back)]
 
     def _known_products(self) -> list[np.ndarray] | None:
         """``Σ w wᵀ`` of every dataset from its covariance, if that is of these rows."""
@@ -163,10 +187,15 @@ class RowDesign:
         -------
         Split
         """
-        return _split(np.array([self.n, self.shape[0] - self.n]), self._both)
+        return self._observed[0]
+
+    @property
+    def scatter(self) -> Any:
+        """``Σ w wᵀ`` over all rows."""
+        return self._observed[1].two
 
     def split_of(self, index: np.ndarray) -> Split:
-        """The split with some rows, as many as the smaller dataset has, in the place of those.
+        """The split with some rows in the place of those of the smaller dataset.
 
         Parameters
         ----------
@@ -177,9 +206,44 @@ class RowDesign:
         Split
         """
         found = self.sums(index)
-        parts = [found, self._both[0] + self._both[1] - found]
-        counts = np.array([self.n, self.shape[0] - self.n])
-        return _split(counts, parts if self.n == self.n_fewer else parts[::-1])
+        parts = [found, self._observed[1] - found]
+        counts = np.array([index.size, self.shape[0] - index.size])
+        order = slice(None) if self.n == self.n_fewer else slice(None, None, -1)
+        return _split(counts[order], parts[order])
+
+    def assigned(
+        self, count: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, RowBatches | None]:
+        """Which rows random assignments take to the foreground, and in which batches, if not one by one.
+
+        Parameters
+        ----------
+        count : int
+            Of assignments.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        in_fore : ndarray of bool, shape (count, n_batches or n + m)
+        batches : RowBatches or None
+        """
+        batches = self._few_batches(rng)
+        if batches is not None:
+            return batches.permuted(count, rng) > 0, batches
+        in_fewer = np.zeros((count, self.shape[0]), dtype=bool)
+        for own, index in zip(in_fewer, self.draws(count, rng), strict=True):
+            own[index] = True
+        return in_fewer if self.n == self.n_fewer else ~in_fewer, None
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether `assigned` takes rows in batches."""
+        return self._few_batches(np.random.default_rng(0)) is not None
+
+    def _few_batches(self, rng: np.random.Generator) -> RowBatches | None:
+        if self.n_fewer <= FEW_ROWS:
+            return None
+        return self.batches(-(-MIN_PERMUTED * self.shape[0] // self.n_fewer), rng)
 
     def draws(self, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Rows for the smaller dataset, of each stratum as many as it has there.
@@ -244,8 +308,8 @@ class RowDesign:
         seed = int(rng.integers(2**63))  # the same permutations whenever they are asked for
         observed, batches = self.observed(), None
         if self.n_batches:
-            batches = self._batches(self.n_batches, np.random.default_rng([seed, 1]))
-        whole = self._both[0] + self._both[1]
+            batches = self._summed_batches(self.n_batches, np.random.default_rng([seed, 1]))
+        whole = self._observed[1]
 
         def make() -> Iterator[Split]:
             yield observed
@@ -255,14 +319,22 @@ class RowDesign:
             else:
                 yield from batches.splits(n_permutations, whole, drawn)
 
-        room = room_on_card() / 8 if self.is_on_card else MAX_KEPT_ENTRIES
         count, p = n_permutations + 1, self.shape[1]
-        return Splits(make, count, p, rescaling, max_entries=room)
+        return Splits(make, count, p, rescaling, max_entries=entries_kept(self._parts[0][0]))
 
-    def _batches(self, count: int, rng: np.random.Generator) -> _Batches | None:
-        """Batches of rows of one stratum each, and as many of them in the foreground as it has rows.
+    def batches(self, count: int, rng: np.random.Generator) -> RowBatches | None:
+        """Rows in batches, drawn at random within their strata.
 
-        ``None`` where a stratum of both datasets would have too few of either.
+        Parameters
+        ----------
+        count : int
+            Wanted, about.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        RowBatches or None
+            ``None`` where a stratum of both datasets would have too few of either.
         """
         drawn: list[np.ndarray] = []
         first: list[np.ndarray] = []
@@ -274,9 +346,44 @@ class RowDesign:
             if 0 < share < 1 and (own < MIN_STRATUM or in_fore in (0, own)):
                 return None
             first.append((np.arange(own) < in_fore).astype(float))
-        sizes = np.array([len(batch) for batch in drawn], dtype=float)
-        sums = [self.sums(batch) for batch in drawn]
-        return _Batches(sizes, first, *_stacked(sums))
+        return RowBatches(drawn, first)
+
+    def _summed_batches(self, count: int, rng: np.random.Generator) -> _SummedBatches | None:
+        batches = self.batches(count, rng)
+        if batches is None:
+            return None
+        return _SummedBatches(batches, *_stacked([self.sums(rows) for rows in batches.rows]))
+
+
+class RowBatches(NamedTuple):
+    """Batches of rows, and, stratum by stratum, how many of them the foreground gets.
+
+    Attributes
+    ----------
+    rows : list of ndarray of int
+        Numbers of the rows of every batch.
+    first : list of ndarray of shape (n_batches,)
+        Of every stratum as many ones as batches of it go to the foreground.
+    """
+
+    rows: list[np.ndarray]
+    first: list[np.ndarray]
+
+    def permuted(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        """Which batches go to the foreground: 1 for these, 0 for others.
+
+        Parameters
+        ----------
+        number : int
+            Of permutations.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of shape (number, n_batches)
+        """
+        each = [rng.permuted(np.tile(own, (number, 1)), axis=1) for own in self.first]
+        return np.hstack(each)
 
 
 class _Sums(NamedTuple):
@@ -292,25 +399,22 @@ class _Sums(NamedTuple):
         return _Sums(self.one - other.one, self.two - other.two)
 
 
-class _Batches(NamedTuple):
-    """Sums over batches of rows, and, stratum by stratum, how many of them the foreground gets."""
+class _SummedBatches(NamedTuple):
+    """Batches of rows, and the sums over each."""
 
-    sizes: np.ndarray
-    first: list[np.ndarray]
+    batches: RowBatches
     sums: Any
     products: Any
 
     def splits(self, count: int, whole: _Sums, rng: np.random.Generator) -> Iterator[Split]:
         """Splits of batches that are permuted within their strata."""
-        total = self.sizes.sum()
+        sizes = np.array([rows.size for rows in self.batches.rows], dtype=float)
+        total = sizes.sum()
         for start in range(0, count, PERMUTED_AT_ONCE):
-            number = min(PERMUTED_AT_ONCE, count - start)
-            chosen = np.hstack(
-                [rng.permuted(np.tile(own, (number, 1)), axis=1) for own in self.first]
-            )
+            chosen = self.batches.permuted(min(PERMUTED_AT_ONCE, count - start), rng)
             own = like(self.sums, chosen)
             products = namespace(own).tensordot(own, self.products, axes=1)
-            each = (chosen @ self.sizes, own @ self.sums, products)
+            each = (chosen @ sizes, own @ self.sums, products)
             for n_rows, one, two in zip(*each, strict=True):
                 found = _Sums(one, two)
                 yield _split(np.array([n_rows, total - n_rows]), [found, whole - found])

@@ -2,8 +2,9 @@
 
 The smallest eigenvalues of a flattened cumulant lie below the noise, so a scree cannot tell the ranks. A
 joint fit can: every pattern of κ₄(y) and κ₄(x) is fitted with a free weight in both, patterns of which no
-weight is significant (`contrica.solvers.weights`) are taken out, and patterns that the residuals show are
-tried, until neither helps. Then ``r`` counts the patterns with significant weight in a background, and
+weight is significant (`contrica.solvers.weights`) are taken out, and what is most significant of the rest
+(`contrica.solvers.residuals`) is tried, until neither helps. Patterns that have a fourth cumulant and no
+third are fitted without. Then ``r`` counts the patterns with significant weight in a background, and
 ``ℓ`` those of the others whose weight in the foreground is significantly larger than in any background,
 which supposes that the datasets are on one scale. What is neither is counted with r.
 """
@@ -16,8 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contrica.decompositions import htd
-from contrica.moments.operators import RankOneSum, TensorOperator
 from contrica.moments.symmetric import n_packed
 from contrica.rows.threads import few_threads
 from contrica.solvers.joint import (
@@ -25,13 +24,28 @@ from contrica.solvers.joint import (
     JointProblem,
     algorithm_2_starts,
     converge,
+    fit_weights,
     nearest_pair,
     step_price,
     third_starts,
 )
-from contrica.solvers.weights import RowGroups, WeightEstimates, critical_t_value, weight_t_values
+from contrica.solvers.residuals import strongest_left, what_is_left
+from contrica.solvers.weights import (
+    SAME_OBJECTIVE,
+    RowGroups,
+    WeightEstimates,
+    critical_t_value,
+    weight_t_values,
+)
 
-__all__ = ["RankChoice", "choose_by_significance", "is_near", "searchable"]
+__all__ = [
+    "RankChoice",
+    "Typed",
+    "by_significance",
+    "choose_by_significance",
+    "is_near",
+    "searchable",
+]
 
 # Level of each decision, over all patterns. A vector that was fitted to the noise of these rows has a
 # larger t-value than one given in advance, so that the level of the whole search is not this.
@@ -43,6 +57,8 @@ WORTHWHILE = 1e-2
 BUDGET = 5e9
 # Share of a threshold within which a decision is near a tie: slightly other rows might turn it.
 TIE = 0.05
+# Times that patterns are found to be symmetric, or not to be, and nothing else changes.
+MAX_TURNS = 4
 # Entries of all vectors together whose errors are worked out at once: an equation for each.
 MAX_TESTED = 1800
 
@@ -92,6 +108,20 @@ class RankChoice(NamedTuple):
         if not self.complete:
             told.append("the search was stopped at its limit")
         return "; ".join(told)
+
+
+class Typed(NamedTuple):
+    """Patterns of given number, and which of them may have third cumulants.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (k, r + l)
+        In whitened coordinates, the background's first.
+    skewed : ndarray of bool, shape (r + l,)
+    """
+
+    vectors: np.ndarray
+    skewed: np.ndarray
 
 
 def is_near(value: float, threshold: float) -> bool:
@@ -155,7 +185,7 @@ def choose_by_significance(
     >>> choose_by_significance(problem, groups, (4, 8), rng=np.random.default_rng(0))[:2]
     (6, 5)
     """
-    search = _Search(problem, groups)
+    search = _Search(problem, groups, rng)
     r, l = _affordable(*start, problem.whiten.shape[1])  # noqa: E741 - the paper's ℓ
     with few_threads(problem.whiten.shape[1]):
         starts = chain(
@@ -166,6 +196,45 @@ def choose_by_significance(
             if search.spent > BUDGET:
                 break
         return search.choice(wanted)
+
+
+def by_significance(
+    problem: JointProblem,
+    groups: Sequence[RowGroups],
+    vectors: np.ndarray,
+    ranks: tuple[int, int],
+    *,
+    rng: np.random.Generator,
+) -> Typed:
+    """As many patterns as are given, by how significant they are in a fit that knows symmetric ones.
+
+    What is not significant is taken out of the start, and what the rest leaves is added, the most
+    significant first. Those with the largest t-values in a background are background patterns.
+
+    Parameters
+    ----------
+    problem : JointProblem
+    groups : sequence of RowGroups
+        As of `choose_by_significance`.
+    vectors : ndarray of shape (k, m)
+        Patterns to start from, in whitened coordinates.
+    ranks : tuple of int
+        r and ℓ.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Typed
+    """
+    search = _Search(problem, groups, rng)
+    r, l = ranks  # noqa: E741 - the paper's ℓ
+    with few_threads(problem.whiten.shape[1]):
+        found = search.without_insignificant(search.try_out(vectors))
+        found, _ = search.grow(found, r + l)
+        while len(found) < r + l:  # nothing more is significant, and so many are asked for
+            found = next(search.with_one_more(found))
+    order = search.by_role(found, r, l)
+    return Typed(found.fit.vectors[:, order], found.skewed[order])
 
 
 def searchable(n_features: int, *, n_datasets: int = 2) -> bool:
@@ -199,10 +268,11 @@ def _affordable(r: int, l: int, n_features: int) -> tuple[int, int]:  # noqa: E7
 
 
 class _Tried(NamedTuple):
-    """A fit with all weights free, and its t_values."""
+    """A fit with all weights free but third cumulants' of symmetric patterns, and all t-values."""
 
     fit: JointFit
     judged: WeightEstimates
+    skewed: np.ndarray
 
     @property
     def t_values(self) -> np.ndarray:
@@ -223,8 +293,12 @@ class _Tried(NamedTuple):
 class _Search:
     """The best set of patterns so far, and what was spent on it."""
 
-    def __init__(self, problem: JointProblem, groups: Sequence[RowGroups]) -> None:
+    def __init__(
+        self, problem: JointProblem, groups: Sequence[RowGroups], rng: np.random.Generator
+    ) -> None:
         self.terms, self.groups = problem.terms, groups
+        # starts of what is sought in residuals: the same each time, whatever was tried before
+        self._seed = int(rng.integers(2**31))
         self.n_groups = min(part.n_groups for part in groups)
         self.most = n_packed(problem.whiten.shape[1])
         self.spent = 0.0
@@ -232,70 +306,113 @@ class _Search:
         self.rejected, self.needed = 0.0, np.inf
         self.best: Any = None  # until the first start
         self.complete = False
+        # objectives of pruned fits that were gone on from, and what that cost
+        self.grown: list[tuple[float, float]] = []
 
     def critical(self, n_patterns: int, level: float = LEVEL) -> float:
         return critical_t_value(len(self.terms) * n_patterns, self.n_groups, level)
 
-    def try_out(self, vectors: np.ndarray) -> _Tried:
-        free = np.ones((self.terms.n_datasets, vectors.shape[1]), dtype=bool)
-        price = step_price(vectors.shape[0], vectors.shape[1], self.terms.n_datasets)
+    @property
+    def needed_of_third(self) -> float:
+        """t-value of a third cumulant by itself, one in each dataset."""
+        count = max(int(np.sum(self.terms.orders == 3)), 1)
+        return critical_t_value(count, self.n_groups, LEVEL)
+
+    def try_out(self, vectors: np.ndarray, skewed: np.ndarray | None = None) -> _Tried:
+        """A fit from these vectors, and how significant each is; all may be skewed by default."""
+        k = vectors.shape[1]
+        free = np.ones((self.terms.n_datasets, k), dtype=bool)
+        skewed = free[0] if skewed is None else skewed
+        price = step_price(vectors.shape[0], k, self.terms.n_datasets)
         steps = int(np.clip(BUDGET / 2 / price, 10, STEPS))
-        fit = converge(self.terms, vectors, free, steps, 1e-6)
+        fit = converge(self.terms, vectors, self.terms.allowed(free, skewed), steps, 1e-6)
         self.spent += price * steps  # not what was taken, which depends on rounding
-        return _Tried(fit, weight_t_values(self.groups, self.terms, fit.vectors, fit.weights))
+        weights = fit.weights
+        if not skewed.all():  # what was left out is tested as well
+            weights = fit_weights(self.terms, fit.vectors, free)
+        return _Tried(fit, weight_t_values(self.groups, self.terms, fit.vectors, weights), skewed)
+
+    def skewed(self, tried: _Tried) -> np.ndarray:
+        """Which patterns have a third cumulant, or nothing that is significant.
+
+        In a fit to skewed sources third cumulants weigh most. They say nothing of a symmetric pattern,
+        which would follow their noise.
+        """
+        third, fourth = (
+            np.abs(tried.t_values[self.terms.orders == order]).max(axis=0, initial=0.0)
+            for order in (3, 4)
+        )
+        if 3 not in self.terms.orders:
+            return tried.skewed
+        return (third >= self.needed_of_third) | (fourth < self.critical(len(tried)))
 
     def without_insignificant(self, tried: _Tried) -> _Tried:
         """Take out the weakest patterns, some at a time, until all that are left are significant."""
-        while len(tried) > 1:
+        turns = 0
+        while turns < MAX_TURNS:
             insignificant = np.flatnonzero(tried.strength < self.critical(len(tried)))
             pair = nearest_pair(tried.fit.vectors)
             if pair is not None:  # one pattern, once
                 weaker = min(pair, key=lambda j: tried.strength[j])
                 insignificant = np.union1d(insignificant, [weaker])
-            if insignificant.size == 0:
-                break
+            skewed = self.skewed(tried)
             # beyond the budget all at once
             count = max(insignificant.size // 2, 1) if self.spent < BUDGET else insignificant.size
-            count = min(count, len(tried) - 1)
+            count = min(count, insignificant.size, len(tried) - 1)
+            if count == 0 and (skewed == tried.skewed).all():
+                break
+            turns += count == 0  # which patterns are symmetric need not come to rest
             weakest = insignificant[
                 np.argsort(tried.strength[insignificant], kind="stable")[:count]
             ]
-            tried = self.try_out(np.delete(tried.fit.vectors, weakest, axis=1))
+            kept = np.delete(np.arange(len(tried)), weakest)
+            tried = self.try_out(tried.fit.vectors[:, kept], skewed[kept])
         return tried
+
+    def with_one_more(self, found: _Tried) -> Iterator[_Tried]:
+        """Tries with what is most significant of all that the patterns leave of a dataset."""
+        rng = np.random.default_rng(self._seed)
+        for shown in strongest_left(self.terms, self.groups, found.fit, rng=rng):
+            is_skewed = shown.third_t_value >= self.needed_of_third
+            vectors = np.column_stack([found.fit.vectors, shown.vector])
+            yield self.try_out(vectors, np.append(found.skewed, is_skewed))
+
+    def grow(self, found: _Tried, n_patterns: int) -> tuple[_Tried, bool]:
+        """Add what is left as long as that helps, and whether it was not the budget that ended it."""
+        while len(found) < n_patterns:
+            if self.spent > BUDGET:
+                return found, False
+            for grown in map(self.kept, self.with_one_more(found)):
+                # as many patterns, and a lower objective: one was swapped for a better one
+                if len(grown) >= len(found) and grown.lowers(found):
+                    found = grown
+                    break
+            else:
+                break
+        return found, True
+
+    def kept(self, grown: _Tried) -> _Tried:
+        """What of a try is significant; the strongest that ever was not is remembered."""
+        weakest, needed = float(grown.strength.min()), self.critical(len(grown))
+        if weakest >= needed:
+            return grown
+        if weakest > self.rejected:
+            self.rejected, self.needed = weakest, needed
+        return self.without_insignificant(grown)
 
     def from_start(self, vectors: np.ndarray) -> None:
         """Prune, then add what a residual shows as long as that helps."""
         found = self.without_insignificant(self.try_out(vectors))
-        better: _Tried | None = found
-        complete = True
-        while better is not None:
-            found, better = better, None
-            if len(found) >= self.most:
-                break
-            if self.spent > BUDGET:
-                complete = False
-                break
-            for rest in self._left(found.fit):
-                added = htd(rest, 1, tie_gap=0.0).vectors
-                grown = self.try_out(np.column_stack([found.fit.vectors, added]))
-                weakest, needed = float(grown.strength.min()), self.critical(len(grown))
-                if weakest < needed:
-                    if weakest > self.rejected:
-                        self.rejected, self.needed = weakest, needed
-                    grown = self.without_insignificant(grown)
-                # as many patterns, and a lower objective: one was swapped for a better one
-                if len(grown) >= len(found) and grown.lowers(found) and grown.lowers(better):
-                    better = grown
+        objective, spent = found.fit.objective, self.spent
+        for known, cost in self.grown:
+            if abs(known - objective) <= SAME_OBJECTIVE:
+                # paid for all the same: whether a minimum is known may depend on rounding
+                self.spent += cost
+                return
+        found, complete = self.grow(found, self.most)
+        self.grown.append((objective, self.spent - spent))
         if found.lowers(self.best):
             self.best, self.complete = found, complete
-
-    def _left(self, fit: JointFit) -> list[TensorOperator]:
-        """What the patterns leave of every fourth cumulant."""
-        return [
-            term.tensor - RankOneSum(weights, fit.vectors)
-            for term, weights in zip(self.terms, fit.weights, strict=True)
-            if isinstance(term.tensor, TensorOperator)
-        ]
 
     def _larger_in_front(self, judged: WeightEstimates) -> np.ndarray:
         """Patterns whose weight in the foreground is significantly larger than any in a background.
@@ -330,7 +447,7 @@ class _Search:
             [np.flatnonzero(shared & significant), np.flatnonzero(~shared & significant)]
         )
         vectors = found.fit.vectors[:, order]
-        rest = [part.squared_norm() for part in self._left(found.fit)]
+        rest = [part.squared_norm() for part in what_is_left(self.terms, found.fit)]
         return RankChoice(
             int(np.sum(shared & significant)),
             int(np.sum(~shared & significant)),
@@ -342,6 +459,18 @@ class _Search:
             self.complete,
             tuple(self._near_ties(background[significant], n_tests)),
         )
+
+    def by_role(self, found: _Tried, r: int, l: int) -> np.ndarray:  # noqa: E741
+        """Background patterns first, by t-values there; insignificant ones fill what is left."""
+        behind = np.abs(found.t_values[self.terms.datasets > 0]).max(axis=0)
+        significant = found.strength >= self.critical(len(found))
+        first, last = np.flatnonzero(significant), np.flatnonzero(~significant)
+        first = first[np.argsort(-behind[first], kind="stable")]
+        n_tests = int(np.sum(self.terms.datasets > 0)) * len(found)
+        shared = int(np.sum(behind[first] >= critical_t_value(n_tests, self.n_groups, LEVEL)))
+        shared = min(max(shared, first.size - l), r)
+        spare = r - shared
+        return np.concatenate([first[:shared], last[:spare], first[shared:], last[spare:]])
 
     def _near_ties(self, background: np.ndarray, n_tests: int) -> Iterator[str]:
         """Decisions that slightly other rows might turn."""

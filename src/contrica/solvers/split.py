@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from contrica.rows.device import like, namespace
-from contrica.solvers.contrast_directions import rounding_of
+from contrica.rows.moving import room_on_card
 from contrica.solvers.rescaling import Rescaling
 
-__all__ = ["Split", "Splits", "group_floor"]
+__all__ = ["Split", "Splits", "entries_kept", "group_floor"]
 
 # Entries of covariances that are kept between the directions tested.
 MAX_KEPT_ENTRIES = 2 * 10**7
@@ -49,21 +50,23 @@ class Split(NamedTuple):
     fore, back : ndarray or tensor of shape (p, p)
     n_fore, n_back : float
         Rows of each.
-    between : ndarray of shape (p, p) or None
+    between : ndarray or tensor of shape (p, p), or None
         Scatter of the means of the background's groups, where rows come in groups.
     n_groups : int
         How many these are.
-    whole_rounding : float
-        Of a split along some axes, what the covariances of all directions are wrong by.
+    spread : ndarray or tensor of shape (p,)
+        Sum of squares of all rows, over the rows of the smaller dataset. One dataset's sums are what the
+        other's leave of all, so this is what rounding is relative to. Of a split along some axes, that of
+        all directions.
     """
 
     fore: Any
     back: Any
     n_fore: float
     n_back: float
-    between: np.ndarray | None = None
+    spread: Any
+    between: Any = None
     n_groups: int = 0
-    whole_rounding: float = 0.0
 
     @classmethod
     def of(
@@ -71,7 +74,7 @@ class Split(NamedTuple):
         counts: np.ndarray,
         sums: Any,
         products: Any,
-        means: np.ndarray | None = None,
+        means: Any = None,
         n_groups: int = 0,
     ) -> Split:
         """From sums over the rows of both datasets, the foreground's first.
@@ -83,7 +86,7 @@ class Split(NamedTuple):
         sums : ndarray or tensor of shape (2, p)
         products : ndarray or tensor of shape (2, p, p), or sequence of them
             ``Σ x xᵀ``.
-        means : ndarray of shape (p, p) or None
+        means : ndarray or tensor of shape (p, p), or None
             ``Σ m_g m_gᵀ n_g`` over the means of the background's groups.
         n_groups : int
 
@@ -93,14 +96,15 @@ class Split(NamedTuple):
         """
         rows = like(sums, counts)
         centres = sums / rows[:, None]
+        spread = (products[0].diagonal() + products[1].diagonal()) / float(counts.min())
         fore, back = (
             _about(product / count, centre)
             for product, count, centre in zip(products, rows, centres, strict=True)
         )
         between = None
         if means is not None:
-            between = means - counts[1] * (centres[1][:, None] * centres[1][None, :])
-        return cls(fore, back, float(counts[0]), float(counts[1]), between, n_groups)
+            between = means - float(counts[1]) * (centres[1][:, None] * centres[1][None, :])
+        return cls(fore, back, float(counts[0]), float(counts[1]), spread, between, n_groups)
 
     @property
     def floor(self) -> float:
@@ -109,10 +113,8 @@ class Split(NamedTuple):
 
     @property
     def rounding(self) -> float:
-        """What eigenvalues of the covariances are wrong by: one is what the other leaves of all rows."""
-        whole = rounding_of(self.fore) + rounding_of(self.back) * (self.n_back / self.n_fore)
-        share = max(self.n_fore / self.n_back, 1.0)
-        return max(whole * share, self.whole_rounding)
+        """What eigenvalues of the covariances are wrong by."""
+        return float(len(self.spread) * np.finfo(float).eps * self.spread.sum())
 
     def floor_within(self, projector: Any) -> float:
         """ρ of what a projection leaves of the background; rounding aside.
@@ -144,9 +146,14 @@ class Split(NamedTuple):
         Split
         """
         one, other = rescaling.maps(self.fore, self.back, self.n_fore, self.n_back)
-        between = None if self.between is None else other @ self.between @ other
+        xp = namespace(self.fore)
+        spreads = [each(xp.diag(self.spread)).diagonal() for each in {one, other}]
         return self._replace(
-            fore=one @ self.fore @ one, back=other @ self.back @ other, between=between
+            fore=one(self.fore),
+            back=other(self.back),
+            # a small deviation makes what is wrong as much larger as what is right
+            spread=spreads[0] if len(spreads) == 1 else xp.maximum(*spreads),
+            between=None if self.between is None else other(self.between),
         )
 
     def inside(self, axes: Any) -> Split:
@@ -165,7 +172,6 @@ class Split(NamedTuple):
             fore=axes.T @ self.fore @ axes,
             back=axes.T @ self.back @ axes,
             between=between,
-            whole_rounding=self.rounding,
         )
 
 
@@ -182,6 +188,20 @@ def _within(matrix: Any, projector: Any) -> float:
     if isinstance(matrix, np.ndarray):
         return float(np.vdot(matrix, projector))
     return float(namespace(matrix).sum(matrix * projector))
+
+
+def entries_kept(like_these: Any) -> float:
+    """Entries of covariances to keep between the directions tested, where some arrays are.
+
+    Parameters
+    ----------
+    like_these : ndarray or tensor
+
+    Returns
+    -------
+    float
+    """
+    return MAX_KEPT_ENTRIES if isinstance(like_these, np.ndarray) else room_on_card() / 8
 
 
 class Splits:
@@ -213,7 +233,10 @@ class Splits:
             as_they_are = make
 
             def make() -> Iterator[Split]:
-                return (part.rescaled(rescaling) for part in as_they_are())
+                parts = as_they_are()
+                first = next(parts)
+                there = rescaling.beside(first.fore)
+                return (part.rescaled(there) for part in chain([first], parts))
 
         self._make = make
         self._count = count

@@ -130,8 +130,8 @@ def _whitened(
     """Uncorrelated directions of unit variance in the span of some contrast axes."""
     shift = fore.mean - back.mean
     energy = fore.covariance + np.outer(shift, shift)
-    axes = contrast_axes(energy, back.covariance, back.n_samples, floor=floor)[1]
-    inside = axes[:, skip : skip + d]
+    axes = contrast_axes(energy, back.covariance, back.n_samples, floor=floor, count=skip + d)[1]
+    inside = axes[:, skip:]
     if skip:
         before = _unit_variance(fore.covariance, axes[:, :skip], quiet=True)
         inside = inside - before @ (before.T @ fore.covariance @ inside)
@@ -171,7 +171,7 @@ def _check_variation(varies: np.ndarray, quiet: bool) -> None:
             PatternWarning(
                 "fewer-directions",
                 f"the foreground varies in {varies.sum()} directions of the contrast subspace only, so "
-                "that many patterns are sought",
+                f"that no more than {varies.sum()} patterns are sought",
                 remedy="Lower `n_foreground`.",
                 parameter="n_foreground",
             )

@@ -12,6 +12,7 @@ import numpy as np
 
 from contrica.decompositions import Decomposition
 from contrica.errors import GroupsError, GroupWarning, ParameterError, PatternWarning, warn
+from contrica.rows.moving import work_on
 from contrica.solvers.contrast_directions import contrast_axes
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.permutation_null import LEVEL, ContrastScree, count_directions
@@ -19,6 +20,7 @@ from contrica.solvers.problem import Problem, Request, Separation, nothing
 from contrica.solvers.ranks import Ranks
 from contrica.solvers.row_design import RowDesign
 from contrica.solvers.subspace import SubspaceFit, subspace_ica
+from contrica.solvers.varying import only_shifted
 from contrica.validation import check_count
 
 __all__ = ["check_dimension", "contrast_scree", "design_of", "permutation_scree", "solve_subspace"]
@@ -73,6 +75,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
         ranks=Ranks(0, scree.chosen),
         residual=float("nan"),
         n_iter=found.n_iter,
+        significant=~only_shifted(problem, np.column_stack([part.filters for part in parts])),
         near_ties=_near_ties(scree),
         scree=scree,
         tier=np.repeat(np.arange(len(parts)), [part.ratio.size for part in parts]),
@@ -137,7 +140,7 @@ def design_of(problem: Problem, strata: Sequence[np.ndarray] = ()) -> RowDesign 
         sizes = zip(problem.datasets, problem.rows, strict=True)
         whole = all(part.n_samples == len(rows) for part, rows in sizes)
         covariances = [part.covariance for part in problem.datasets] if whole else None
-        return RowDesign(first, backs, codes, covariances)
+        return RowDesign(first, backs, codes, covariances, problem.tensors, room=problem.room)
     design = problem.design
     return replace(design, strata=group_strata(problem, strata)) if strata else design
 
@@ -160,6 +163,13 @@ def permutation_scree(
     -------
     ContrastScree
     """
+    with work_on(problem.device):
+        return _permutation_scree(problem, design, options)
+
+
+def _permutation_scree(
+    problem: Problem, design: RowDesign | GroupDesign | None, options: dict[str, Any]
+) -> ContrastScree:
     as_in_a_fit = design is None and not options
     # permutations of their own: near the level the count would otherwise change with random_state
     options = {"rng": np.random.default_rng(0), "rescaling": problem.rescaling} | options

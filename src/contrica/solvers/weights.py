@@ -22,7 +22,9 @@ from contrica.moments.operators import Congruence, PackedTensor
 from contrica.moments.packed import PointMoments
 from contrica.moments.projection import centred
 from contrica.moments.symmetric import n_packed
+from contrica.rows.device import TensorRows, as_doubles, like, namespace, to_numpy
 from contrica.rows.groups import Groups
+from contrica.rows.moving import has_room_on_card, there
 from contrica.rows.protocol import block_rows, iterate_blocks
 from contrica.solvers.joint.objective import JointFit
 from contrica.solvers.joint.terms import Tensor, Term, Terms
@@ -82,7 +84,8 @@ class RowGroups:
         count, n = n_groups_of(len(rows)), len(rows)
         if smaller_by_groups(n, rows.shape[1]):
             sums = GroupMoments(rows.shape[1], count)
-            for block in iterate_blocks(rows, block_rows(rows.shape[1])):
+            whole = TensorRows(there(rows), as_doubles) if has_room_on_card(rows.size) else rows
+            for block in iterate_blocks(whole, block_rows(rows.shape[1], whole)):
                 sums.update(block)
             inside = np.eye(rows.shape[1]) if axes is None else axes
             self._set_moments(sums.about(sums.total().mean()), inside, n_rows)
@@ -98,7 +101,8 @@ class RowGroups:
         self._set_sizes(np.array([len(part) for part in groups]), n_rows)
         self._means = np.array([part.mean(axis=0) for part in groups])
         self._covariances = np.array([part.T @ part / len(part) for part in groups])
-        self._moments = _moments_of_rows(groups)
+        by_card = has_room_on_card(inside.size)
+        self._moments = _moments_of_rows([there(part) for part in groups] if by_card else groups)
 
     @classmethod
     def of(cls, groups: Sequence[PointMoments], axes: np.ndarray) -> RowGroups:
@@ -185,11 +189,16 @@ def _together_by(labels: Groups) -> list[np.ndarray]:
 _Moments = dict[int, Callable[[np.ndarray], np.ndarray]]
 
 
-def _moments_of_rows(groups: Sequence[np.ndarray]) -> _Moments:
-    """``E_b[(x·u)^{k−1} x]`` of every group and order k, from the rows."""
+def _moments_of_rows(groups: Sequence[Any]) -> _Moments:
+    """``E_b[(x·u)^{k−1} x]`` of every group and order k, from the rows, where they are."""
+    stack = namespace(groups[0]).stack
 
     def moments(power: int) -> Callable[[np.ndarray], np.ndarray]:
-        return lambda u: np.array([part.T @ (part @ u) ** power / len(part) for part in groups])
+        def of(vectors: np.ndarray) -> np.ndarray:
+            u = like(groups[0], vectors)
+            return to_numpy(stack([part.T @ (part @ u) ** power / len(part) for part in groups]))
+
+        return of
 
     return {order: moments(order - 1) for order in (3, 4)}
 
@@ -334,7 +343,11 @@ def weight_t_values(
     p, k = vectors.shape
     normal = _normal_equations(terms.orders, terms.denominators, vectors, weights)
     scale = np.sqrt(np.maximum(np.diag(normal), np.finfo(float).tiny))
-    factor = cho_factor(normal / scale[:, None] / scale + RIDGE * np.eye(len(normal)))
+    normal /= scale[:, None]
+    normal /= scale
+    np.einsum("ii->i", normal)[...] += RIDGE
+    # transposed, since LAPACK counts by columns: the same matrix, and it need not be copied
+    factor = cho_factor(normal.T, overwrite_a=True)
     estimate, variance = weights.ravel().copy(), np.zeros(weights.size)
     for d, rows in enumerate(datasets):
         right = np.zeros((len(normal), rows.n_groups))
@@ -364,24 +377,21 @@ def _normal_equations(
     cosines = vectors.T @ vectors
     # u_i across u_j, as [i, j, :]
     across = vectors.T[:, None, :] - cosines[:, :, None] * vectors.T[None, :, :]
-    products = (  # (I − u_i u_iᵀ)(I − u_j u_jᵀ) as [i, :, j, :]
-        np.eye(p)[None, :, None, :]
-        - np.einsum("ei,fi->ief", vectors, vectors)[:, :, None, :]
-        - np.einsum("ej,fj->ejf", vectors, vectors)[None]
-        + np.einsum("ij,ei,fj->iejf", cosines, vectors, vectors, optimize=True)
-    )
     plain, mixed = np.zeros((2, k, k))
     for order, share, W in zip(orders, 1 / denominators, weights, strict=True):
         scaled = order * share * np.outer(W, W)
         plain += scaled * cosines ** (order - 1)
         mixed += scaled * (order - 1) * cosines ** (order - 2)
-    corner = plain[:, None, :, None] * products
-    corner += np.einsum("ij,jie,ijf->iejf", mixed, across, across, optimize=True)
     size = p * k
     normal = np.zeros((size + weights.size,) * 2)
-    normal[:size, :size] = corner.reshape(size, size)
-    for j, u in enumerate(vectors.T):
-        normal[j * p : (j + 1) * p, j * p : (j + 1) * p] += np.outer(u, u)
+    sides = np.eye(p) - vectors.T[:, :, None] * vectors.T[:, None, :]
+    beside_each_other = sides.transpose(1, 0, 2).reshape(p, size)
+    for i, u in enumerate(vectors.T):  # the rows of u_i, as [:, j, :]
+        rows = normal[i * p : (i + 1) * p]
+        found = (sides[i] @ beside_each_other).reshape(p, k, p) * plain[i, :, None]
+        found += (mixed[i, :, None] * across[:, i]).T[:, :, None] * across[i]
+        rows[:, :size] = found.reshape(p, size)
+        rows[:, i * p : (i + 1) * p] += np.outer(u, u)
     beside = across.transpose(1, 2, 0)  # the derivative in u_j, times the term of u_i: as [j, :, i]
     for t, (order, share, W) in enumerate(zip(orders, 1 / denominators, weights, strict=True)):
         part = slice(size + t * k, size + (t + 1) * k)

@@ -3,25 +3,28 @@
 With S the scatter of all rows and s their sum over the permuted foreground, whose covariance is C_x,
 the largest ratio k of ``C_x`` to ``C_y + ρ I`` belongs to the largest eigenvalue θ of ``n C_x`` to
 ``n C_x + m (C_y + ρ I) = S + m ρ I − (1/n + 1/m) s sᵀ``: ``k = m θ / (n (1 − θ))``. One decomposition of
-S whitens that for all permutations, and what is left, ``n C_x v = Σ x (xᵀv) − s (sᵀv) / n``, are products
-with the rows, for many permutations at a time. No covariance is formed.
+S whitens that for all permutations, and what is left are products ``n C_x v = Σ x (xᵀv) − s (sᵀv) / n``
+(`contrica.solvers.permuted_scatter`): through the rows, for many permutations at a time. Where rows are
+many, batches of them are permuted; every ``Σ x xᵀ`` is then a sum of those of batches, and if there is
+room for them, products with these take less. They are kept in singles, in coordinates in which S is one
+and so is every rounding; once directions with nearly all variance are left out, and ρ is that of the
+others, they are added up anew in coordinates of that ρ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
-from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.linalg import eigh
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpotrs, dstemr
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from contrica.rows.protocol import CACHED_ENTRIES
 from contrica.solvers.contrast_directions import contrast_axes
-from contrica.solvers.row_design import RowDesign
+from contrica.solvers.permuted_scatter import ByMatrices, ByRows, blocks_of, n_entries, scatters
+from contrica.solvers.row_design import RowBatches, RowDesign
 
 __all__ = ["WideNull", "is_wide"]
 
@@ -40,20 +43,26 @@ RESIDUALS, MARGIN = 10, 0.02
 STARTS, MIN_PRODUCTS, CHECKED_EVERY, MAX_PRODUCTS = 2, 12, 2, 300
 # Rows of a larger condition, the trace of their scatter over its least eigenvalue, need doubles.
 MAX_CONDITION = 1e8
-# Entries of rows that are kept in single precision, 256 MB of them, at most.
+# Entries, of rows or of matrices, that are kept in single precision, 256 MB of them, at most.
 MAX_SINGLES = 2**26
+# So many rows for each variable take longer than matrices and their sums.
+ROWS_PER_FEATURE = 8
+# Rounding of singles, relative to one, is in a ratio's θ by this factor at most.
+MAX_GAIN = 100
 # Beyond this θ the ratio has lost half of its digits, and the covariances are formed after all.
 MAX_SHARE = 1 - 1e-7
 # Directions whose shares in all rows are worked out at a time.
-DIRECTIONS_AT_ONCE = 16
+DIRECTIONS_AT_ONCE = 32
 
 
-def is_wide(design: RowDesign) -> bool:
-    """Whether products with the rows take less than covariances and their decompositions.
+def is_wide(design: RowDesign, n_permutations: int) -> bool:
+    """Whether products with rows or matrices take less than covariances and their decompositions.
 
     Parameters
     ----------
     design : RowDesign
+    n_permutations : int
+        Wanted.
 
     Returns
     -------
@@ -61,9 +70,18 @@ def is_wide(design: RowDesign) -> bool:
     """
     n_rows, p = design.shape
     by_covariances = design.n_fewer * p**2 + 20 * p**3
-    return (
-        p >= MIN_FEATURES and not design.n_batches and by_covariances > 8 * N_PRODUCTS * n_rows * p
+    by_rows = 8 * N_PRODUCTS * n_rows * p
+    count = design.n_permutations(n_permutations)
+    return p >= MIN_FEATURES and (
+        by_covariances > by_rows or (_adds_up(design, count) and design.in_batches)
     )
+
+
+def _adds_up(design: RowDesign, n_permutations: int) -> bool:
+    """Whether there is room for the scatters of all permutations, and they take less than the rows."""
+    n_rows, p = design.shape
+    room = min(MAX_SINGLES, design.room / 4)
+    return n_rows >= ROWS_PER_FEATURE * p and n_entries(n_permutations, p) <= room
 
 
 class WideNull:
@@ -86,27 +104,25 @@ class WideNull:
         count = design.n_permutations(n_permutations)
         seed = int(rng.integers(2**63))
         self._design, self.observed = design, design.observed()
-        self._sizes = np.array([design.n, design.shape[0] - design.n], dtype=float)
-        in_fewer = np.zeros((design.shape[0], count), dtype=bool)
-        for i, index in enumerate(design.draws(count, np.random.default_rng(seed))):
-            in_fewer[index, i] = True
-        self._in_fore = in_fewer if design.n == design.n_fewer else ~in_fewer
-        self._scatter = self._sizes[0] * self.observed.fore + self._sizes[1] * self.observed.back
+        self._assigned, self._batches = design.assigned(count, np.random.default_rng(seed))
+        self._in_fore = self._assigned.T
+        if self._batches is not None:
+            self._in_fore = np.empty((design.shape[0], count), dtype=bool)
+            for rows, own in zip(self._batches.rows, self._assigned.T, strict=True):
+                self._in_fore[rows] = own
+        n_fore = self._in_fore.sum(axis=0)
+        self._sizes = np.array([n_fore, design.shape[0] - n_fore], dtype=float)
+        self._scatter = design.scatter
         self._sums = np.zeros((count, design.shape[1]))
         squares = np.empty((design.shape[0], 1))
-        # products with single precision take half
-        singles = np.empty(design.shape if prod(design.shape) <= MAX_SINGLES else 0, np.float32)
         for own, block in design.blocks():
             self._sums += self._in_fore[own].T.astype(float) @ block
             squares[own, 0] = np.einsum("ij,ij->i", block, block)
-            if singles.size:
-                with np.errstate(over="ignore"):
-                    singles[own] = block
-        in_range = squares.max() < np.finfo(np.float32).max
-        self._singles = singles if singles.size and in_range else None
         shifts = np.sum(self._sums**2, axis=1, keepdims=True)
         self._energies = self._about_means(squares, shifts)[:, :, 0]
-        self._form: np.ndarray | None = None
+        self._largest_square = squares.max()
+        self._singles: np.ndarray | None = None
+        self._matrices: _Matrices | None = None
         self._left_axes, self._left_energies = np.empty((design.shape[1], 0)), np.empty((count, 0))
         self._products = np.full(count, np.inf)
 
@@ -175,15 +191,21 @@ class WideNull:
 
         The sum of all rows is zero, so that the sums of both sets are opposite.
         """
-        above = self._in_fore.T.astype(float) @ squares
+        above = self._over_foregrounds(squares)
         both = np.array([above, squares.sum(axis=0) - above])
-        return np.asarray(np.maximum(both - shifts / self._sizes[:, None, None], 0.0))
+        return np.asarray(np.maximum(both - shifts / self._sizes[:, :, None], 0.0))
+
+    def _over_foregrounds(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the rows of every foreground, of some columns."""
+        if self._batches is not None:
+            values = np.array([values[rows].sum(axis=0) for rows in self._batches.rows])
+        return np.asarray(self._assigned.astype(float) @ values)
 
     def _floors(self, energies: np.ndarray, which: np.ndarray) -> np.ndarray:
         """ρ as of `Split`, from sums of squares of the background in the directions that are left."""
-        n, m = self._sizes
+        n, m = self._sizes[:, which]
         above, below = self._energies[:, which]
-        whole = max(n / m, 1.0) * (above + below) / n
+        whole = np.maximum(n / m, 1.0) * (above + below) / n
         rounding = len(self._scatter) * np.finfo(float).eps * np.maximum(whole, below / m)
         return np.maximum(energies / m**2, rounding)
 
@@ -212,26 +234,32 @@ class WideNull:
         """
         observed, skip = self.observed, left_out.shape[1]
         trace = observed.back.trace() - np.vdot(left_out, observed.back @ left_out)
-        floor = max(trace / self._sizes[1], observed.rounding)
-        if self._form is None:
-            self._form = axes.T @ axes
-        form = (floor - observed.floor) * self._form[skip:, skip:]
+        floor = max(trace / observed.n_back, observed.rounding)
+        form = axes[:, skip:].T @ axes[:, skip:]
+        form *= floor - observed.floor
         form.flat[:: len(form) + 1] += 1.0
         factor, info = dpotrf(form.T, lower=1, overwrite_a=1)
         if info:  # to rounding, the background does not vary along some of them
             inside = observed.inside(np.linalg.qr(axes[:, skip:])[0])
             return float(contrast_axes(inside.fore, inside.back, floor=inside.floor)[0][0])
         roots = np.sqrt(np.maximum(ratios[skip:], 0.0))
-        if roots.size < 3:
+
+        def decomposed() -> float:
             whole = roots[:, None] * dpotrs(factor, np.diag(roots), lower=1)[0]
             return float(np.linalg.eigvalsh(whole)[-1])
+
+        if roots.size < 3 or not roots.any():  # where nothing is left, no start has any of it
+            return decomposed()
 
         def times(vector: np.ndarray) -> np.ndarray:
             return np.asarray(roots * dpotrs(factor, roots * vector.ravel(), lower=1)[0])
 
         operator = LinearOperator((roots.size,) * 2, matvec=times, dtype=np.float64)
         start = np.random.default_rng(0).standard_normal(roots.size)
-        return float(eigsh(operator, 1, which="LA", v0=start, return_eigenvectors=False)[0])
+        try:
+            return float(eigsh(operator, 1, which="LA", v0=start, return_eigenvectors=False)[0])
+        except ArpackNoConvergence:
+            return decomposed()
 
     # --- permutations ---
 
@@ -239,26 +267,90 @@ class WideNull:
         self, which: np.ndarray, floors: np.ndarray, bound: float, left_out: np.ndarray | None
     ) -> np.ndarray:
         """Largest ratios of some permutations; of those far from a bound roughly."""
-        n, m = self._sizes
+        n, m = self._sizes[:, which]
         whitened, limit = self._whitened(which, floors, left_out), bound * n / (m + bound * n)
         shares, open_ = np.empty(which.size), np.ones(which.size, dtype=bool)
-        is_enough = left_out is not None
-        # what is in the rows, whether left out or not, over the least that is left
-        condition = self._scatter.trace() * whitened.scales.max() ** 2
-        if self._singles is not None and condition < MAX_CONDITION:
-            rows = partial(_blocks, self._singles)
-            shares, residuals = _lanczos(whitened._replace(rows=rows), limit, SINGLE, is_enough)
+        unresolved, is_enough = np.zeros(which.size, dtype=bool), left_out is not None
+        quick = self._in_singles(which, floors, whitened)
+        if quick is not None:
+            shares, residuals = _lanczos(quick, limit, SINGLE, is_enough)
             beside = limit - shares
             open_ = (beside >= -SINGLE * limit) & (beside <= np.maximum(residuals, SINGLE * limit))
             open_ |= SINGLE * shares > ENOUGH * (1 - shares)
-        unresolved = np.zeros(which.size, dtype=bool)
-        if open_.any():
-            shares[open_], residuals = _lanczos(whitened.take(open_), limit, DOUBLE, is_enough)
+        if quick is not None and isinstance(quick.products, ByMatrices):
+            unresolved = open_  # those of a few are formed in doubles
+        elif open_.any():
+            shares[open_], residuals = _lanczos(
+                whitened.take(open_), limit[open_], DOUBLE, is_enough
+            )
             unresolved[open_] = np.isinf(residuals)
         found = m * shares / (n * np.maximum(1 - shares, np.finfo(float).eps))
         for i in np.flatnonzero((shares > MAX_SHARE) | unresolved):
             found[i] = self._by_covariances(which[i], floors[i], left_out)
         return np.asarray(found)
+
+    def _in_singles(
+        self, which: np.ndarray, floors: np.ndarray, whitened: _Whitened
+    ) -> _Whitened | None:
+        """Products in single precision, which take half, where that is enough and there is room."""
+        n_rows, p = self._design.shape
+        room = min(MAX_SINGLES, self._design.room / 4)
+        if self._batches is not None and _adds_up(self._design, len(self._assigned)):
+            quick = self._by_matrices(which, floors, whitened, self._batches)
+            if quick is not None:
+                return quick
+        # what is in the rows, whether left out or not, over the least that is left
+        condition = self._scatter.trace() * whitened.scales.max() ** 2
+        in_range = self._largest_square < np.finfo(np.float32).max
+        if condition < MAX_CONDITION and n_rows * p <= room and in_range:
+            if self._singles is None:
+                self._singles = np.empty((n_rows, p), np.float32)
+                for own, block in self._design.blocks():
+                    self._singles[own] = block
+            rows = ByRows(partial(blocks_of, self._singles), self._in_fore[:, which])
+            return whitened._replace(products=rows, axes=whitened.axes.astype(np.float32))
+        return None
+
+    def _by_matrices(
+        self, which: np.ndarray, floors: np.ndarray, whitened: _Whitened, batches: RowBatches
+    ) -> _Whitened | None:
+        """Products with sums of matrices; ``None`` where S is too near to having no inverse."""
+        quick = self._turned(which, whitened)
+        if quick is None:
+            self._matrices = None  # so that there are never two
+            floor = float(np.min(self._sizes[1, which] * floors))
+            self._matrices = self._added_up(batches, floor)
+            quick = self._turned(which, whitened)
+        return quick
+
+    def _turned(self, which: np.ndarray, whitened: _Whitened) -> _Whitened | None:
+        """In the coordinates of the matrices, ``n C_x = L M Lᵀ``, so that axes v are Lᵀv there.
+
+        ``None`` where there are none, or where their rounding would count.
+        """
+        if self._matrices is None:
+            return None
+        (factor, panels), axes = self._matrices, whitened.axes
+        if whitened.left_out is not None:
+            axes = _without(axes, whitened.left_out)
+        axes = factor.T @ axes
+        if np.max(np.linalg.norm(axes, axis=0) * whitened.scales.max(axis=1)) > MAX_GAIN:
+            return None
+        return whitened._replace(
+            products=ByMatrices(panels, which),
+            axes=axes.astype(np.float32),
+            sums=dtrsm(1.0, factor, self._sums[which].T, lower=1).T,
+            left_out=None,
+        )
+
+    def _added_up(self, batches: RowBatches, floor: float) -> _Matrices | None:
+        """L of ``L Lᵀ = S + floor · I``, and what `scatters` adds up in its coordinates."""
+        factor = self._scatter.copy(order="F")
+        factor.flat[:: len(factor) + 1] += floor
+        factor, info = dpotrf(factor, lower=1, overwrite_a=1)
+        if info:
+            return None
+        return _Matrices(factor, scatters(self._design, batches, self._assigned, factor))
 
     def _whitened(
         self, which: np.ndarray, floors: np.ndarray, left_out: np.ndarray | None
@@ -267,65 +359,68 @@ class WideNull:
         if left_out is not None:
             scatter = _without(_without(scatter, left_out).T, left_out)
             sums = _without(sums.T, left_out).T
-        values, axes = np.linalg.eigh(scatter)
-        n, m = self._sizes
+        values, axes = eigh(scatter.T, overwrite_a=left_out is not None, driver="evd")
+        n, m = self._sizes[:, which]
         scales = 1 / np.sqrt(np.maximum(values, 0.0)[:, None] + m * floors)
         turned = scales * (axes.T @ sums.T)
         lengths = np.sum(turned**2, axis=0)
         # (I − c t tᵀ)^{-½} = I + g t tᵀ
         inside = np.maximum(1 - (1 / n + 1 / m) * lengths, np.finfo(float).tiny)
         gains = np.divide(inside**-0.5 - 1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        in_fore = self._in_fore[:, which]
-        rows = self._design.blocks
-        return _Whitened(rows, in_fore, axes, scales, turned, gains, sums, n, left_out)
+        products = ByRows(self._design.blocks, self._in_fore[:, which])
+        return _Whitened(products, axes, scales, turned, gains, sums, n, left_out)
 
     def _by_covariances(self, number: int, floor: float, left_out: np.ndarray | None) -> float:
         own = self._in_fore[:, number]
-        index = np.flatnonzero(own if own.sum() == self._design.n_fewer else ~own)
-        part = self._design.split_of(index)
+        fore_is_smaller = self._design.n == self._design.n_fewer
+        part = self._design.split_of(np.flatnonzero(own if fore_is_smaller else ~own))
         fore, back = part.fore, part.back
         if left_out is not None:
             fore, back = (_without(_without(C, left_out).T, left_out) for C in (fore, back))
         return float(contrast_axes(fore, back, floor=floor)[0][0])
 
 
+class _Matrices(NamedTuple):
+    """Scatters of all permutations in coordinates in which that of all rows is nearly one."""
+
+    factor: np.ndarray
+    panels: list[np.ndarray]
+
+
 class _Whitened(NamedTuple):
     """``n C_x`` of several permutations in coordinates in which ``n C_x + m (C_y + ρ I)`` is one."""
 
-    rows: Callable[[], Iterator[tuple[slice, np.ndarray]]]
-    in_fore: np.ndarray
+    products: ByRows | ByMatrices
     axes: np.ndarray
     scales: np.ndarray
     turned: np.ndarray
     gains: np.ndarray
     sums: np.ndarray
-    n: float
+    n: np.ndarray
     left_out: np.ndarray | None
 
     def take(self, which: np.ndarray) -> _Whitened:
         """Of some of the permutations."""
         return self._replace(
-            in_fore=self.in_fore[:, which],
+            products=self.products.take(which),
             scales=self.scales[:, which],
             turned=self.turned[:, which],
             gains=self.gains[which],
             sums=self.sums[which],
+            n=self.n[which],
         )
 
     def times(self, vectors: np.ndarray) -> np.ndarray:
         """A product with one vector for each permutation, as columns."""
-        inside = self.axes @ (self.scales * self._shifted(vectors))
+        scaled = self.scales * self._shifted(vectors)
+        inside = (self.axes @ scaled.astype(self.axes.dtype)).astype(float)
         if self.left_out is not None:
             inside = _without(inside, self.left_out)
-        image = np.zeros_like(inside)
-        for own, block in self.rows():
-            along = block @ inside.astype(block.dtype)
-            along *= self.in_fore[own]
-            image += block.T @ along
+        image = self.products.times(inside)
         image -= self.sums.T * (np.einsum("ij,ji->i", self.sums, inside) / self.n)
         if self.left_out is not None:
             image = _without(image, self.left_out)
-        return self._shifted(self.scales * (self.axes.T @ image))
+        return self._shifted(self.scales * (self.axes.T @ image.astype(self.axes.dtype)))
 
     def _shifted(self, vectors: np.ndarray) -> np.ndarray:
         return vectors + self.turned * (self.gains * np.sum(self.turned * vectors, axis=0))
@@ -333,17 +428,12 @@ class _Whitened(NamedTuple):
 
 def _without(vectors: np.ndarray, axes: np.ndarray) -> np.ndarray:
     """What of some columns is orthogonal to some orthonormal axes."""
-    return np.asarray(vectors - axes @ (axes.T @ vectors))
-
-
-def _blocks(rows: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    step = max(CACHED_ENTRIES // rows.shape[1], 1)
-    for first in range(0, len(rows), step):
-        yield slice(first, first + step), rows[first : first + step]
+    along = axes @ (axes.T @ vectors)
+    return np.subtract(vectors, along, out=along)
 
 
 def _lanczos(
-    operator: _Whitened, bound: float, smallest: float, is_enough: bool
+    operator: _Whitened, bound: np.ndarray, smallest: float, is_enough: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Largest eigenvalues of several operators, each between 0 and 1, from random starts; residuals.
 
@@ -352,16 +442,17 @@ def _lanczos(
     finds a value that is too large, so that the larger of what two find is kept.
     """
     count = operator.turned.shape[1]
-    both = operator.take(np.tile(np.arange(count), STARTS))
+    twice = np.tile(np.arange(count), STARTS)
     found, residuals = (
-        part.reshape(STARTS, count) for part in _followed(both, bound, smallest, is_enough)
+        part.reshape(STARTS, count)
+        for part in _followed(operator.take(twice), bound[twice], smallest, is_enough)
     )
     best = found.argmax(axis=0), np.arange(count)
     return found[best], residuals[best]
 
 
 def _followed(
-    operator: _Whitened, bound: float, smallest: float, is_enough: bool
+    operator: _Whitened, bound: np.ndarray, smallest: float, is_enough: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same from one start each.
 
@@ -387,9 +478,9 @@ def _followed(
                 found[own], residuals[own] = theta, residual
                 far = (
                     residual <= ENOUGH * theta * (1 - theta)
-                    and abs(theta - bound) > RESIDUALS * residual
+                    and abs(theta - bound[own]) > RESIDUALS * residual
                 )
-                above = is_enough and theta > bound * (1 + smallest)
+                above = is_enough and theta > bound[own] * (1 + smallest)
                 sure = step + 1 >= MIN_PRODUCTS and (far or residual <= smallest * theta)
                 done[i] = sure or above or beta[i] == 0
             if done.all():
@@ -404,6 +495,9 @@ def _followed(
 
 def _ritz(diagonal: np.ndarray, beside: np.ndarray) -> tuple[float, float]:
     """The largest eigenvalue of a tridiagonal matrix, and how far the next row of it takes it."""
-    last = diagonal.size - 1
-    values, vectors = eigh_tridiagonal(diagonal, beside[:-1], select="i", select_range=(last, last))
+    last, by_index = diagonal.size, 2
+    # LAPACK itself: around it scipy's checks take many times as long
+    _, values, vectors, info = dstemr(diagonal, beside, by_index, 0.0, 0.0, last, last)
+    if info:
+        raise np.linalg.LinAlgError(f"no eigenvalue of a tridiagonal matrix was found ({info})")
     return float(values[0]), float(beside[-1] * abs(vectors[-1, 0]))

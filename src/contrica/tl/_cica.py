@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.errors import DelicateDataWarning, ParameterError, unmarked, warn
+from contrica.errors import DelicateDataWarning, GroupWarning, ParameterError, unmarked, warn
 from contrica.estimators._base import BaseContrastive
 from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.inference._check import look_like_counts
@@ -39,6 +39,8 @@ __all__ = ["cica", "remove_background", "score"]
 
 # Cells by which raw counts are recognised.
 CLOSE_CELLS = 500
+# What a column of donors is called, "id" aside.
+DONORS = ("donor", "patient", "subject", "individual", "sample", "animal", "mouse")
 
 
 def cica(
@@ -137,6 +139,8 @@ def cica(
     fore, back = source.rows(cells.fore), source.rows(cells.back)
     if use_rep is None:
         _warn_of_counts(source, cells)
+    if groups is None:
+        _ask_for_donors(adata, groupby, cells)
     model.fit(fore, background=back, **labels)
     scores = _scores_of_all(model, source, cells)
     seed = random_state if isinstance(random_state, numbers.Integral) else None
@@ -177,6 +181,30 @@ def _model(n_comps: Any, random_state: Any, options: dict[str, Any]) -> Contrast
     model = ContrastiveICA(n_comps, random_state=random_state, **options)
     model._check_parameters()
     return model
+
+
+def _ask_for_donors(adata: Any, groupby: str, cells: Cells) -> None:
+    """Warn of a column that names donors, of whom each has several cells, and that was not given."""
+    used = cells.fore | cells.back
+    for i, column in enumerate(adata.obs.columns):
+        plain = str(column).lower().removesuffix("id").rstrip("_ .")
+        if column == groupby or plain not in DONORS:
+            continue
+        n_donors = adata.obs.iloc[:, i][used].nunique()
+        if 2 < n_donors < used.sum() / 2:
+            warn(
+                GroupWarning(
+                    "donors-not-given",
+                    f"`groups` was not given, but adata.obs has a column {unmarked(column)} with "
+                    f"{n_donors} values",
+                    "cells of one donor are not independent: p-values are too small, and too many "
+                    "patterns stand out",
+                    f"Pass `groups={unmarked(column)}` if it names donors, animals or samples; a name in "
+                    "both datasets is taken as one donor, and as a pair.",
+                    "groups",
+                )
+            )
+            return
 
 
 def _warn_of_counts(source: Source, cells: Cells) -> None:

@@ -23,7 +23,7 @@ from contrica.rows.files.shared import (
 )
 from contrica.rows.files.text import DELIMITERS, read_text
 
-__all__ = ["read_table"]
+__all__ = ["ID", "read_table"]
 
 # What headings over numbers of samples end in.
 ID = re.compile(

@@ -1,6 +1,11 @@
 """All patterns of all datasets fitted together."""
 
-from contrica.solvers.joint.contrast import algorithm_2_starts, joint_contrast, third_starts
+from contrica.solvers.joint.contrast import (
+    algorithm_2_starts,
+    contrast_of,
+    joint_contrast,
+    third_starts,
+)
 from contrica.solvers.joint.descent import converge, descend, joint_fit, polish
 from contrica.solvers.joint.objective import (
     JointFit,
@@ -24,6 +29,7 @@ __all__ = [
     "algorithm_2_starts",
     "as_terms",
     "contrast_mask",
+    "contrast_of",
     "converge",
     "descend",
     "fit_weights",

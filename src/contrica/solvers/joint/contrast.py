@@ -28,7 +28,7 @@ from contrica.solvers.joint.whitened import JointProblem
 from contrica.solvers.ranks import check_ranks
 from contrica.solvers.ratio import contrast_ratio
 
-__all__ = ["algorithm_2_starts", "joint_contrast", "third_starts"]
+__all__ = ["algorithm_2_starts", "contrast_of", "joint_contrast", "third_starts"]
 
 
 def joint_contrast(
@@ -94,7 +94,7 @@ def joint_contrast(
     check_ranks(n_background, n_foreground, fore.n_features)
     backs = (back,) if isinstance(back, Cumulants) else tuple(back)
     problem = JointProblem.of(fore, *backs) if problem is None else problem
-    dewhiten, n_dimensions = problem.dewhiten, problem.whiten.shape[1]
+    n_dimensions = problem.whiten.shape[1]
     if n_background + n_foreground > n_packed(n_dimensions):
         raise ParameterError(
             "rank-too-large",
@@ -128,10 +128,43 @@ def joint_contrast(
         fit = joint_search(
             problem.terms, starts, mask, preferred=preferred, max_iter=max_iter, tol=tol
         )
+    return contrast_of(fit, mask, problem, fore, backs, max_iter=max_iter, tol=tol)
+
+
+def contrast_of(
+    fit: JointFit,
+    mask: np.ndarray,
+    problem: JointProblem,
+    fore: Cumulants,
+    backs: Sequence[Cumulants],
+    *,
+    max_iter: int = 300,
+    tol: float = 1e-6,
+) -> Contrast:
+    """A joint fit as a contrast in the variables, every pattern once.
+
+    Parameters
+    ----------
+    fit : JointFit
+        Of the problem's terms, the background's patterns first.
+    mask : ndarray of bool, shape (n_datasets, r + l) or (n_terms, r + l)
+        Under which it was fitted.
+    problem : JointProblem
+    fore : Cumulants
+    backs : sequence of Cumulants
+    max_iter, tol
+        As of `joint_fit`, for what is fitted again where two patterns are one.
+
+    Returns
+    -------
+    Contrast
+    """
+    with few_threads(problem.whiten.shape[1]):
         fit, kept = without_twins(problem.terms, fit, mask, max_iter, tol)
     if kept.shape[1] < mask.shape[1]:
         warn_twins(mask.shape[1] - kept.shape[1])
-        r = int(kept[-1].sum())
+    r = int(problem.terms.allowed(kept)[len(backs)].sum())  # fourth cumulants come first
+    dewhiten = problem.dewhiten
     vectors = dewhiten @ fit.vectors
     lengths = np.linalg.norm(vectors, axis=0)
     vectors = fix_signs(vectors / lengths)

@@ -95,7 +95,7 @@ def polish(
     terms : Terms
     fit : JointFit
         Where to start.
-    mask : ndarray of bool, shape (n_datasets, k)
+    mask : ndarray of bool, shape (n_datasets, k) or (n_terms, k)
     max_iter : int
         Most steps.
     tol : float
@@ -163,7 +163,7 @@ def joint_fit(
         Cumulants over the same p variables; or κ₄ of every dataset, each over its own squared norm.
     start : ndarray of shape (p, k)
         Vectors to start from; their lengths do not matter.
-    mask : ndarray of bool, shape (n_datasets, k)
+    mask : ndarray of bool, shape (n_datasets, k) or (n_terms, k)
         Which vector may have weight in which dataset.
     max_iter : int
         Most steps, and again for the last part.

@@ -105,26 +105,34 @@ def fit_weights(terms: Terms, vectors: np.ndarray, mask: np.ndarray) -> np.ndarr
     terms : Terms
     vectors : ndarray of shape (p, k)
         Unit columns.
-    mask : ndarray of bool, shape (n_datasets, k)
+    mask : ndarray of bool, shape (n_datasets, k) or (n_terms, k)
 
     Returns
     -------
     ndarray of shape (n_terms, k)
     """
     coefficients = np.einsum("ik,tik->tk", vectors, terms.images(vectors))
-    allowed = mask[terms.datasets]
+    allowed = terms.allowed(mask)
     return _solve_weights(_grams(terms, vectors.T @ vectors, allowed), coefficients, allowed)
 
 
 def _grams(terms: Terms, cosines: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Normal equations of each term's weights, ridge included; the identity where the mask forbids."""
-    grams = np.empty((len(terms), *cosines.shape))
+    grams, kept = np.empty((len(terms), *cosines.shape)), allowed.astype(float)
     for order, own in terms.members.items():
-        grams[own] = cosines**order
-    grams *= allowed[:, :, None] & allowed[:, None, :]
-    each = np.arange(len(cosines))
-    grams[:, each, each] += np.where(allowed, RIDGE, 1.0)
+        grams[own] = _power(cosines, order)
+    grams *= kept[:, :, None]
+    grams *= kept[:, None, :]
+    np.einsum("tkk->tk", grams)[...] += np.where(allowed, RIDGE, 1.0)
     return grams
+
+
+def _power(base: np.ndarray, exponent: int) -> np.ndarray:
+    """``base ** exponent`` for a small integer, by products: numpy takes logarithms from 3 on."""
+    found = base if exponent else np.ones_like(base)
+    for _ in range(exponent - 1):
+        found = found * base
+    return found
 
 
 def _solve_weights(grams: np.ndarray, coefficients: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -142,7 +150,7 @@ def objective_and_gradient(
     terms : Terms
     vectors : ndarray of shape (p, k)
         Unit columns.
-    mask : ndarray of bool, shape (n_datasets, k)
+    mask : ndarray of bool, shape (n_datasets, k) or (n_terms, k)
 
     Returns
     -------
@@ -150,7 +158,7 @@ def objective_and_gradient(
     gradient : ndarray of shape (p, k)
     weights : ndarray of shape (n_terms, k)
     """
-    cosines, images, allowed = vectors.T @ vectors, terms.images(vectors), mask[terms.datasets]
+    cosines, images, allowed = vectors.T @ vectors, terms.images(vectors), terms.allowed(mask)
     coefficients = np.einsum("ik,tik->tk", vectors, images)
     weights = _solve_weights(_grams(terms, cosines, allowed), coefficients, allowed)
     # with the ridge, whose minimum this is
@@ -158,7 +166,7 @@ def objective_and_gradient(
     scaled = weights * (2 * terms.orders / terms.denominators)[:, None]
     fitted = np.zeros_like(cosines)
     for order, own in terms.members.items():
-        fitted += (weights[own].T @ scaled[own]) * cosines ** (order - 1)
+        fitted += (weights[own].T @ scaled[own]) * _power(cosines, order - 1)
     gradient = vectors @ fitted - np.einsum("tik,tk->ik", images, scaled)
     return float(np.sum(left / terms.denominators)), gradient, weights
 
@@ -179,7 +187,7 @@ def reduced_hessian(
         As of `objective_and_gradient`.
     weights : ndarray of shape (n_terms, k)
         The best ones, as that function has them.
-    mask : ndarray of bool, shape (n_datasets, k)
+    mask : ndarray of bool, shape (n_datasets, k) or (n_terms, k)
 
     Returns
     -------
@@ -194,8 +202,8 @@ def reduced_hessian(
     plain, mixed = np.zeros((2, k, k))
     for order, own in terms.members.items():
         pairs = weights[own].T @ scaled[own]
-        plain += pairs * cosines ** (order - 1)
-        mixed += pairs * (order - 1) * cosines ** (order - 2)
+        plain += pairs * _power(cosines, order - 1)
+        mixed += pairs * (order - 1) * _power(cosines, order - 2)
     # c^{k−2} u_j u_iᵀ, as [i, :, j, :]
     hessian = mixed[:, None, :, None] * vectors[None, :, :, None]
     hessian = hessian * u[:, None, None, :]
@@ -205,7 +213,7 @@ def reduced_hessian(
     left = terms.slices(vectors, scaled * (terms.orders - 1)[:, None])
     hessian[each, :, each, :] -= left - np.tensordot(mixed, squares, 1)
     hessian = hessian.reshape(k * p, k * p)
-    C, D = _by_weights(terms, vectors, weights, mask[terms.datasets])
+    C, D = _by_weights(terms, vectors, weights, terms.allowed(mask))
     hessian -= np.hstack(list(C)) @ np.vstack(list(np.linalg.solve(D, C.transpose(0, 2, 1))))
     tangent = np.eye(p) - squares
     # across both vectors: rows first, then, of the transpose, columns
@@ -224,7 +232,7 @@ def _by_weights(
     cosines, images, each = vectors.T @ vectors, terms.images(vectors), np.arange(k)
     C = np.empty((len(terms), k, p, k))
     for order, own in terms.members.items():
-        powers = weights[own][:, :, None] * cosines ** (order - 1)
+        powers = weights[own][:, :, None] * _power(cosines, order - 1)
         C[own] = powers[:, :, None, :] * vectors
         left = images[own] - vectors @ powers
         C[own[:, None], each, :, each] -= left.transpose(0, 2, 1)
@@ -251,14 +259,14 @@ def removal_losses(
     terms : Terms
     vectors : ndarray of shape (p, k)
     weights : ndarray of shape (n_terms, k)
-    mask : ndarray of bool, shape (n_datasets, k)
+    mask : ndarray of bool, shape (n_datasets, k) or (n_terms, k)
 
     Returns
     -------
     ndarray of shape (n_datasets, k)
     """
-    inverse = np.linalg.inv(_grams(terms, vectors.T @ vectors, mask[terms.datasets]))
+    inverse = np.linalg.inv(_grams(terms, vectors.T @ vectors, terms.allowed(mask)))
     each = weights**2 / np.einsum("tkk->tk", inverse) / terms.denominators[:, None]
-    losses = np.zeros(mask.shape)
+    losses = np.zeros((terms.n_datasets, mask.shape[1]))
     np.add.at(losses, terms.datasets, each)
     return losses

@@ -15,7 +15,7 @@ from contrica.solvers.joint.descent import converge, joint_fit
 from contrica.solvers.joint.objective import JointFit, removal_losses
 from contrica.solvers.joint.terms import Terms, as_terms
 
-__all__ = ["PreferredStart", "joint_search", "min_gain", "step_price"]
+__all__ = ["PreferredStart", "affords_tries", "joint_search", "min_gain", "step_price"]
 
 # A search goes on while it lowers the objective by more than this share.
 WORTHWHILE = 1e-3
@@ -29,6 +29,8 @@ BUDGET = 5e9
 # the objective is the better judge (2 there lowers a median |cos| of .94 from 1000 rows to .91), without
 # them it is not (.5 there lowers .98 of uniform sources from 10 000 rows to .93).
 MIN_GAIN, MIN_GAIN_UNSKEWED = 0.5, 2.0
+# Objectives that differ by less are those of one minimum, as in `contrica.solvers.weights`.
+SAME_MINIMUM = 1e-12
 
 
 class PreferredStart(NamedTuple):
@@ -91,14 +93,14 @@ def joint_search(
     terms.check_nonzero()
     search = _Search(terms, mask, max_iter, tol)
     first = None if preferred is None else search.attempt(preferred.start, mask)
-    for start in starts:
-        if first is not None and not search.may_go_on():
+    drawn = iter(starts)  # no start is worked out that cannot be afforded
+    while (first is None and search.best is None) or search.may_go_on():
+        start = next(drawn, None)
+        if start is None:
             break
         found = search.descend(start)
         if search.may_go_on():
             search.with_new_roles(found)
-        if not search.may_go_on():
-            break
     for _ in range(ROUNDS):
         if not search.may_go_on() or not search.with_a_swap():
             break
@@ -141,6 +143,22 @@ def step_price(n_features: int, n_patterns: int, n_datasets: int) -> float:
     return 2.0 * n_datasets * n_packed(n_features) ** 2 * n_patterns
 
 
+def affords_tries(terms: Terms, mask: np.ndarray) -> bool:
+    """Whether a fit of these patterns leaves something of the budget for tries beyond the first.
+
+    Parameters
+    ----------
+    terms : Terms
+    mask : ndarray of bool, shape (n_datasets, k)
+
+    Returns
+    -------
+    bool
+    """
+    price = step_price(terms.n_features, mask.shape[1], terms.n_datasets)
+    return TRY_STEPS * price < BUDGET
+
+
 class _Search:
     """The best fit so far, and what was spent on it."""
 
@@ -149,6 +167,7 @@ class _Search:
         self.steps, self.tol = min(TRY_STEPS, max_iter), tol
         self.spent = 0.0
         self.best: Any = None  # until the first start
+        self.reassigned: list[float] = []  # objectives of fits whose roles were tried anew
         self.price = step_price(terms.n_features, mask.shape[1], terms.n_datasets)
 
     def may_go_on(self) -> bool:
@@ -167,6 +186,11 @@ class _Search:
         return fit
 
     def with_new_roles(self, fit: JointFit) -> None:
+        if any(abs(fit.objective - known) <= SAME_MINIMUM for known in self.reassigned):
+            # paid for all the same: whether a minimum is known may depend on rounding
+            self.spent += 2 * self.price * self.steps
+            return
+        self.reassigned.append(fit.objective)
         free = np.ones_like(self.mask)
         loose = self.attempt(fit.vectors, free)
         losses = removal_losses(self.terms, loose.vectors, loose.weights, free)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from contrica.errors import DataError
 from contrica.moments.operators import PackedTensor, TensorOperator
-from contrica.moments.symmetric import pair_indices, smat, svec_outer
+from contrica.moments.symmetric import n_packed, pair_indices, smat, svec_outer
 from contrica.moments.third import SymmetricThird, ThirdTensor
+from contrica.rows.device import like, namespace, same_kind, to_numpy
+from contrica.rows.moving import has_room_on_card, there
 
 __all__ = ["Term", "Terms", "as_terms"]
 
@@ -67,14 +70,31 @@ class Terms:
         """How many rows the mask needs."""
         return int(self.datasets.max()) + 1
 
+    def allowed(self, mask: np.ndarray, skewed: np.ndarray | None = None) -> np.ndarray:
+        """Which vectors may have weight in every term.
+
+        Parameters
+        ----------
+        mask : ndarray of bool, shape (n_datasets, k) or (n_terms, k)
+            In every dataset, or in every term.
+        skewed : ndarray of bool, shape (k,), optional
+            Which vectors may have weight in third cumulants; all may by default.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_terms, k)
+        """
+        each = mask if len(mask) == len(self) else mask[self.datasets]
+        return each if skewed is None else each & (skewed | (self.orders != 3)[:, None])
+
     @cached_property
     def members(self) -> dict[int, np.ndarray]:
         """Positions of the terms of every order."""
         return {int(order): np.flatnonzero(self.orders == order) for order in set(self.orders)}
 
     @cached_property
-    def _stacks(self) -> dict[int, np.ndarray | None]:
-        """Entries of the tensors of one order below each other, where all of them are written out."""
+    def _stacks(self) -> dict[int, _Stack | _CardStack | None]:
+        """The tensors of every order below each other, where all of one are written out."""
         return {
             order: _stacked([self.tensors[t] for t in own]) for order, own in self.members.items()
         }
@@ -96,8 +116,7 @@ class Terms:
             if stack is None:
                 found[own] = [self.tensors[t].apply_vectors(vectors) for t in own]
             else:
-                product = stack @ _monomials(vectors, order - 1)
-                found[own] = product.reshape(own.size, *vectors.shape)
+                found[own] = stack.images(vectors).reshape(own.size, *vectors.shape)
         return found
 
     def slices(self, vectors: np.ndarray, factors: np.ndarray) -> np.ndarray:
@@ -150,45 +169,94 @@ def as_terms(tensors: Terms | Sequence[TensorOperator]) -> Terms:
     return Terms(Term(tensor, tensor.squared_norm(), d) for d, tensor in enumerate(tensors))
 
 
-def _stacked(tensors: Sequence[Tensor]) -> np.ndarray | None:
+class _Stack:
+    """Entries of tensors of one order below each other, a column for every monomial of an order less."""
+
+    def __init__(self, entries: np.ndarray, order: int) -> None:
+        self._entries, self._order = entries, order
+
+    def images(self, vectors: np.ndarray) -> np.ndarray:
+        """The product with the monomials of every column."""
+        twos = _twos(vectors)
+        return self._entries @ (twos if self._order == 3 else _threes(vectors, twos))
+
+
+class _CardStack:
+    """As `_Stack`, on the card that a fit works on."""
+
+    def __init__(self, entries: np.ndarray, order: int, p: int) -> None:
+        self._entries = there(entries)
+        xp = namespace(self._entries)
+        kind = same_kind(self._entries, xp.int64)
+        factors = _pairs(p) if order == 3 else (*_pairs(p), *_triples(p))
+        self._factors = [xp.asarray(np.ascontiguousarray(part), **kind) for part in factors]
+
+    def images(self, vectors: np.ndarray) -> np.ndarray:
+        """The product with the monomials of every column."""
+        own = like(self._entries, vectors)
+        take, (larger, smaller, *others) = namespace(own).take, self._factors
+        products = take(own, larger, axis=0) * take(own, smaller, axis=0)
+        if others:
+            among, last = others
+            products = take(products, among, axis=0) * take(own, last, axis=0)
+        return to_numpy(self._entries @ products)
+
+
+def _stacked(tensors: Sequence[Tensor]) -> _Stack | _CardStack | None:
     parts = []
     for tensor in tensors:
         if isinstance(tensor, PackedTensor):
             parts.append(_by_triples(tensor))
         elif isinstance(tensor, ThirdTensor):
-            rows, columns, scale = pair_indices(tensor.n_features)
-            parts.append(tensor.entries[:, rows, columns] * scale**2)
+            larger, smaller = _pairs(tensor.n_features)
+            parts.append(tensor.entries[:, larger, smaller] * np.where(larger == smaller, 1.0, 2.0))
         else:
             return None
-    return np.vstack(parts)
+    whole, order = np.vstack(parts), tensors[0].order
+    if has_room_on_card(whole.size):
+        return _CardStack(whole, order, tensors[0].n_features)
+    return _Stack(whole, order)
 
 
 def _by_triples(tensor: PackedTensor) -> np.ndarray:
-    """``T[i, j, k, l]`` for j ≤ k ≤ l, times the number of arrangements of these three."""
+    """``T[i, j, k, l]``, columns as in `_threes`, times the number of arrangements of j, k, l."""
     p = tensor.n_features
-    pairs, last, count = _triples(p)
     rows, columns, scale = pair_indices(p)
     position = np.empty((p, p), dtype=int)
     position[rows, columns] = position[columns, rows] = np.arange(rows.size)
-    beside = position[:, last]
+    among, last = _triples(p)
+    larger, smaller = (part[among] for part in _pairs(p))
+    pairs, beside = position[larger, smaller], position[:, last]
+    same = (larger == smaller).astype(int) + (larger == last)
     entries = tensor.flattening[beside, pairs] / scale[beside] / scale[pairs]
-    return entries * count
+    return entries * np.array([6.0, 3.0, 1.0])[same]
 
 
 @lru_cache(maxsize=32)
-def _triples(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of every j ≤ k ≤ l: the position of (j, k) among pairs, l, and the number of arrangements."""
-    rows, columns, _ = pair_indices(p)
-    pairs, last = np.nonzero(columns[:, None] <= np.arange(p))
-    same = (rows == columns)[pairs].astype(int) + (columns[pairs] == last)
-    return pairs, last, np.array([6.0, 3.0, 1.0])[same]
+def _pairs(p: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of positions by the larger one, so that those up to any position come first."""
+    return np.tril_indices(p)
 
 
-def _monomials(vectors: np.ndarray, degree: int) -> np.ndarray:
-    """Products of two or three entries of every column, those with falling positions left out."""
-    rows, columns, _ = pair_indices(len(vectors))
-    products = vectors[rows] * vectors[columns]
-    if degree == 2:
-        return products
-    pairs, last, _ = _triples(len(vectors))
-    return products[pairs] * vectors[last]
+@lru_cache(maxsize=32)
+def _triples(p: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of every three positions the place of the smaller two in `_pairs`, and the largest one."""
+    sizes = [n_packed(largest + 1) for largest in range(p)]
+    return np.concatenate([np.arange(size) for size in sizes]), np.repeat(range(p), sizes)
+
+
+def _twos(vectors: np.ndarray) -> np.ndarray:
+    """Products of two entries of every column, each once, in the order of `_pairs`."""
+    larger, smaller = _pairs(len(vectors))
+    return vectors[larger] * vectors[smaller]
+
+
+def _threes(vectors: np.ndarray, twos: np.ndarray) -> np.ndarray:
+    """Products of three, by the largest position: for each, products of two up to it times its entry."""
+    found = np.empty((comb(len(vectors) + 2, 3), vectors.shape[1]))
+    start = size = 0
+    for largest, entry in enumerate(vectors, 1):
+        size += largest
+        np.multiply(twos[:size], entry, out=found[start : start + size])
+        start += size
+    return found

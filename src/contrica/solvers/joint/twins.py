@@ -9,6 +9,7 @@ from contrica.errors import PatternWarning, warn
 from contrica.moments.operators import RankOneSum, TensorOperator
 from contrica.solvers.joint.descent import converge
 from contrica.solvers.joint.objective import JointFit, fit_weights, removal_losses
+from contrica.solvers.joint.search import TRY_STEPS, affords_tries
 from contrica.solvers.joint.terms import Terms
 
 __all__ = ["SAME_PATTERN", "nearest_pair", "warn_cancelling", "warn_twins", "without_twins"]
@@ -47,13 +48,14 @@ def without_twins(
     Two such patterns with weights of opposite sign are a small change of one, however large the t-value
     of each. The one that is missed less goes: of a foreground pattern and a background one along it,
     the latter, where the background has no such pattern. What is left of a cumulant takes its place,
-    unless that leads to twins again. The last one of a role stays.
+    unless that leads to twins again, or a try is all that `joint_search` affords. The last one of a role
+    stays.
 
     Parameters
     ----------
     terms : Terms
     fit : JointFit
-    mask : ndarray of bool, shape (n_datasets, k)
+    mask : ndarray of bool, shape (n_datasets, k) or (n_terms, k)
     max_iter, tol
         As of `contrica.solvers.joint.joint_fit`.
 
@@ -63,24 +65,48 @@ def without_twins(
     mask : ndarray of bool
         Without the columns of what went.
     """
+    tried = affords_tries(terms, mask)
     while (pair := nearest_pair(fit.vectors)) is not None:
-        roles = mask.sum(axis=0)
+        roles = _roles(terms, mask).sum(axis=0)
         losses = removal_losses(terms, fit.vectors, fit.weights, mask).sum(axis=0)
         alone = [np.sum(roles == roles[j]) == 1 for j in pair]
         if all(alone):
+            if fit.gradient_norm > tol:  # it was left where its twins showed
+                rest = converge(terms, fit.vectors, mask, max_iter, tol)
+                fit = rest._replace(gain=fit.gain, n_iter=fit.n_iter + rest.n_iter)
             break
         goes = min(pair, key=lambda j: (alone[pair.index(j)], losses[j]))
-        found = converge(terms, _swapped(terms, fit.vectors, mask, goes), mask, max_iter, tol)
-        if nearest_pair(found.vectors) is not None:
+        found = None
+        if tried:
+            start = _swapped(terms, fit.vectors, mask, goes)
+            found = _refitted(terms, start, mask, max_iter, tol)
+        if found is None or nearest_pair(found.vectors) is not None:
             mask = np.delete(mask, goes, axis=1)
-            found = converge(terms, np.delete(fit.vectors, goes, axis=1), mask, max_iter, tol)
+            found = _refitted(terms, np.delete(fit.vectors, goes, axis=1), mask, max_iter, tol)
         fit = found._replace(gain=fit.gain, n_iter=fit.n_iter + found.n_iter)
     return fit, mask
 
 
+def _roles(terms: Terms, mask: np.ndarray) -> np.ndarray:
+    """In which datasets vectors may have weight, whatever the order: all may have fourth cumulants."""
+    return terms.allowed(mask)[terms.orders == 4]
+
+
+def _refitted(
+    terms: Terms, start: np.ndarray, mask: np.ndarray, max_iter: int, tol: float
+) -> JointFit:
+    """A fit that goes to its end only if no twins show on the way: with them it is not the answer."""
+    found = converge(terms, start, mask, min(TRY_STEPS, max_iter), tol)
+    left = max_iter - found.n_iter
+    if left <= 0 or found.gradient_norm <= tol or nearest_pair(found.vectors) is not None:
+        return found
+    rest = converge(terms, found.vectors, mask, left, tol)
+    return rest._replace(n_iter=found.n_iter + rest.n_iter)
+
+
 def _swapped(terms: Terms, vectors: np.ndarray, mask: np.ndarray, position: int) -> np.ndarray:
     """The vectors with one replaced by the strongest term of what the others leave of a κ₄."""
-    dataset = np.flatnonzero(mask[:, position])[-1]
+    dataset = np.flatnonzero(_roles(terms, mask)[:, position])[-1]
     others = np.delete(vectors, position, axis=1)
     weights = fit_weights(terms, others, np.delete(mask, position, axis=1))
     vectors = vectors.copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -80,15 +80,6 @@ class JointProblem:
         whitened = [centred(part) @ whiten for part in rows]
         noise = [*map(_noise, whitened, tensors, counts), *map(_noise, whitened, inside, counts)]
         return cls(tensors, whiten, dewhiten, inside, tuple(noise))
-
-    def by_fourth_alone(self) -> JointProblem:
-        """The same problem without third cumulants.
-
-        Returns
-        -------
-        JointProblem
-        """
-        return replace(self, thirds=(), noise=())
 
     @cached_property
     def _norms(self) -> np.ndarray:

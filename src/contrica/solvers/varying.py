@@ -1,0 +1,104 @@
+"""Which sources vary more in the foreground than in the background, and do not only shift the mean."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import f as f_distribution
+
+from contrica.rows.device import like, to_numpy
+from contrica.rows.protocol import block_rows, iterate_blocks
+from contrica.solvers.group_design import GroupDesign
+from contrica.solvers.permutation_null import LEVEL, N_PERMUTATIONS
+from contrica.solvers.problem import Problem
+from contrica.solvers.ratio import variances_along
+
+__all__ = ["only_shifted", "varies_more"]
+
+
+def only_shifted(problem: Problem, filters: np.ndarray) -> np.ndarray:
+    """Which sources differ from the background by their mean, and in their variance by chance at most.
+
+    The shift of the mean is more than the source's own deviation: a pattern of a third of the groups,
+    which some assignments give as well, is not all shift.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a background.
+    filters : ndarray of shape (p, l)
+
+    Returns
+    -------
+    ndarray of bool, shape (l,)
+    """
+    fore = problem.fore
+    shifts = (fore.mean - problem.back.mean) @ filters
+    found = shifts**2 > variances_along(filters, fore.covariance)
+    if found.any():
+        found[found] = ~varies_more(problem, filters[:, found])
+    return np.asarray(found)
+
+
+def varies_more(problem: Problem, filters: np.ndarray) -> np.ndarray:
+    """Which sources have a larger ratio of variances than chance gives along the same filter.
+
+    Groups are assigned to the datasets anew, as by the permutation null. Of independent rows the ratio is
+    compared with F, of as many degrees of freedom as give it the variance that it has over permutations.
+    Filters were found in the same rows: this says what is a mere shift of the mean, and is no test.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a background.
+    filters : ndarray of shape (p, l)
+
+    Returns
+    -------
+    ndarray of bool, shape (l,)
+    """
+    if problem.is_grouped:
+        return _p_of_groups(problem.design, filters) <= LEVEL
+    return _p_of_rows(problem, filters) <= LEVEL
+
+
+def _p_of_rows(problem: Problem, filters: np.ndarray) -> np.ndarray:
+    """Upper tail of F with as many degrees of freedom as the fourth moments leave."""
+    fore, *backs = (variances_along(filters, part.covariance) for part in problem.datasets)
+    n_fore, *n_backs = (part.n_samples for part in problem.datasets)
+    n_back, n_means = sum(n_backs), len(backs)
+    back = np.average(backs, axis=0, weights=n_backs)
+    # a variance of n Gaussian values has n − 1 degrees of freedom; heavier tails leave fewer
+    share = 2 / np.maximum(_fourth_moments(problem, filters) - 1, np.finfo(float).eps)
+    free = np.array([n_fore - 1, max(n_back - n_means, 1)])
+    ratios = fore / back * (n_fore / free[0]) / (n_back / free[1])
+    return np.asarray(f_distribution.sf(ratios, *(free[:, None] * share)))
+
+
+def _fourth_moments(problem: Problem, filters: np.ndarray) -> np.ndarray:
+    """E s⁴ / (E s²)² of every source over all rows, of each dataset about its mean."""
+    sums = np.zeros((2, filters.shape[1]))
+    for rows in problem.rows:
+        mean = rows.mean(axis=0)
+        for block in iterate_blocks(rows, block_rows(rows.shape[1])):
+            squares = ((block - mean) @ filters) ** 2
+            sums += squares.sum(axis=0), np.einsum("ik,ik->k", squares, squares)
+    n_rows = sum(map(len, problem.rows))
+    return np.asarray(n_rows * sums[1] / np.maximum(sums[0] ** 2, np.finfo(float).tiny))
+
+
+def _p_of_groups(design: GroupDesign, filters: np.ndarray) -> np.ndarray:
+    """The share of assignments with as large a ratio, along every filter."""
+    groups = design.groups
+    axes = like(groups.sums, filters)
+    sums = to_numpy(groups.sums @ axes)
+    squares = np.array([to_numpy(((each @ axes) * axes).sum(0)) for each in groups.products])
+    masks = design.assignments(N_PERMUTATIONS, np.random.default_rng(0)).astype(float)
+
+    def variances(own: np.ndarray) -> np.ndarray:
+        counts = (own @ groups.counts)[:, None]
+        found = own @ squares / counts - (own @ sums / counts) ** 2
+        return np.asarray(np.maximum(found, np.finfo(float).tiny))
+
+    ratios = variances(masks) / variances(1 - masks)
+    # the observed assignment is the first; rounding must not decide between equals
+    return np.asarray(np.mean(ratios >= ratios[0] * (1 - 1e-9), axis=0))
