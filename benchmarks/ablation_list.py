@@ -169,7 +169,7 @@ ABLATIONS = [
     _spm("MIN_STARTS", "starts in a batch, at least", [20, 400], *SPM),
     _spm("POWER_STEPS", "power steps before Newton steps", [0, 15, 240], *SPM),
     _spm("MERGE_EVERY", "power steps between merges of starts", {"5": 5, "never": NEVER}, *SPM),
-    _spm("NEAR_COSINE", "cosine above which starts are merged", [0.9, 0.9999], *SPM),
+    _spm("NEAR_COSINE", "cosine above which starts are merged", [0.9, 0.95, 0.9999], *SPM),
     _spm("CLOSE_COSINE", "cosine to a known maximiser above which a Newton step is its",
          {"1 − 1e-2": 1 - 1e-2, "1 − 1e-6": 1 - 1e-6}, *SPM),
     _spm("FLAT", "smallest curvature that is believed", [1e-10, 1e-3], *SPM),
@@ -184,7 +184,6 @@ ABLATIONS = [
     _spm("MAX_BATCHES", "batches of starts in a round, at most", [2, 32], *SPM),
     _spm("QUIET_BATCHES", "batches made at once, which end a round if they add nothing", [1, 5],
          *SPM),
-    _spm("SHIFT", "shift of the power step", [0.0, 1.0], *SPM),
     # rules without a number of their own
     _null("LEVEL", "level of the test of each direction", [0.01, 0.2], *NULL),
     _null("NEAR_LEVEL", "factor of the level within which a count is near a tie", [1.2, 5.0],

@@ -235,7 +235,7 @@ def test_newton_steps_of_spm_are_those_of_the_eigenvalues(rng):
     points[4:] = vectors.T[:4] + 1e-2 * rng.standard_normal((4, 6))
     points /= np.linalg.norm(points, axis=1)[:, None]
     here = subspace._evaluate(points)
-    steps, below = subspace._ascent(here)
+    steps, below = subspace._ascent(here, here.gradients())
     for x, step, falls in zip(points, steps, below, strict=True):
         expected, curvatures = naive.ascent_on_the_sphere(list(pairs.matrices()), x)
         assert_allclose(step, expected, atol=1e-8)
@@ -284,13 +284,16 @@ def test_steps_by_conjugate_gradients_are_newton_steps(rng):
     assert_allclose(mixed.climb(ends.points, 100, 1e-10).points, ends.points, atol=1e-8)
     near = ends.points.T + 1e-5 * rng.standard_normal((5, 9))
     near /= np.linalg.norm(near, axis=1)[:, None]
-    expected, below = written_out._ascent(written_out._evaluate(near))
-    steps, also_below = mixed._ascent(mixed._evaluate(near))
+    here = written_out._evaluate(near)
+    expected, below = written_out._ascent(here, here.gradients())
+    here = mixed._evaluate(near)
+    steps, also_below = mixed._ascent(here, here.gradients())
     assert below.all()
     assert also_below.all()
     assert_allclose(steps, expected, atol=1e-7)  # they stop at a share of the slope
     here = mixed._evaluate(starts.T)
-    assert (np.einsum("ni,ni->n", mixed._ascent(here)[0], here.slopes) > 0).all()
+    gradients = here.gradients()
+    assert (np.einsum("ni,ni->n", mixed._ascent(here, gradients)[0], gradients) > 0).all()
 
 
 # --- jade, orthogonal, jennrich, foobi ---

@@ -56,7 +56,7 @@ def spm(
     The flattening of ``T = Σ_i λ_i a_i^{⊗4}`` has column space ``𝒜 = span{a_i a_iᵀ}``, and the unit
     vectors ``x`` whose square ``x xᵀ`` lies in 𝒜 are the ``±a_i``: the maximisers of
     ``f(x) = ‖P_𝒜(x xᵀ)‖²`` with ``f = 1``. Random starts climb f together, first by power steps
-    ``x ← P_𝒜(x xᵀ) x`` (plus a shift), then by Newton steps on the sphere. The maximisers found are
+    ``x ← P_𝒜(x xᵀ) x``, then by Newton steps on the sphere. The maximisers found are
     taken out of 𝒜 (deflation) and new starts search the rest, until there are ``rank`` vectors;
     each is finally polished in the undeflated 𝒜, unless that runs it into another. Weights are
     ``λ_i = 1 / (vec(a_i a_iᵀ)ᵀ M⁺ vec(a_i a_iᵀ))``.

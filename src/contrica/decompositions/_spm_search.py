@@ -20,8 +20,6 @@ MAX_BATCHES = 8
 QUIET_BATCHES = 2
 # Power steps before Newton steps, which cost far more each, take over.
 POWER_STEPS = 60
-# The power step's shift x ← P(x xᵀ) x + shift · f(x) x, which keeps it from overshooting.
-SHIFT = 0.15
 # Every so many power steps, starts this close to each other, which are on their way to one
 # maximiser, are merged.
 MERGE_EVERY = 15
@@ -111,30 +109,26 @@ def distinct(points: np.ndarray, taken: np.ndarray, same_cosine: float = SAME_CO
 
 
 class _Points(NamedTuple):
-    """At unit points, given as rows: ``V_k x``, ``(n, r, p)``, and ``xᵀ V_k x``, ``(n, r)``."""
+    """Unit points as rows, their images ``V_k x``, ``(n, r, p)``, ``xᵀ V_k x``, ``(n, r)``, and f."""
 
     points: np.ndarray
     images: np.ndarray
     coordinates: np.ndarray
+    heights: np.ndarray
 
-    @property
-    def heights(self) -> np.ndarray:
-        """Values of f."""
-        return np.sum(self.coordinates**2, axis=1)
+    @classmethod
+    def of(cls, points: np.ndarray, images: np.ndarray) -> _Points:
+        """With what follows from the images."""
+        coordinates = (images @ points[:, :, None])[:, :, 0]
+        return cls(points, images, coordinates, np.einsum("nr,nr->n", coordinates, coordinates))
 
-    @property
     def gradients(self) -> np.ndarray:
         """Of f/4: ``P(x xᵀ) x``."""
         return np.asarray((self.coordinates[:, None, :] @ self.images)[:, 0, :])
 
-    @property
-    def slopes(self) -> np.ndarray:
-        """The gradients' parts along the sphere."""
-        return self.gradients - self.heights[:, None] * self.points
-
     def take(self, which: np.ndarray) -> _Points:
         """Some of the points."""
-        return _Points(self.points[which], self.images[which], self.coordinates[which])
+        return _Points(*(part[which] for part in self))
 
 
 class Subspace:
@@ -160,17 +154,19 @@ class Subspace:
         In single precision, twice as fast: they lead near a maximiser, Newton steps onto it.
         """
         single = Subspace(self.matrices.astype(np.float32))
-        points = points.astype(np.float32)
+        ends = points.T.astype(np.float32)
         # OpenBLAS's SkylakeX kernel for a single-precision matrix of five columns times a vector reads
         # memory that it then masks: the product is right, but "invalid value" may be raised.
         with np.errstate(invalid="ignore"):
             for step in range(1, POWER_STEPS + 1):
-                here = single._evaluate(np.ascontiguousarray(points.T))
-                points = _unit(here.gradients.T + np.float32(SHIFT) * here.heights * points)
+                here = single._evaluate(ends)
+                ends = _unit_rows(here.gradients())
                 if step % MERGE_EVERY == 0:
                     # Should two maximisers share a neighbourhood, deflation leaves one to a later round.
-                    points = points[:, distinct(points, known, NEAR_COSINE)]
-        return _unit(points.astype(float))
+                    ends = ends[distinct(ends.T, known, NEAR_COSINE)]
+                    if not len(ends):
+                        break
+        return _unit_rows(ends.astype(float)).T
 
     def climb(
         self, points: np.ndarray, max_iter: int, tol: float, known: np.ndarray | None = None
@@ -202,8 +198,7 @@ class Subspace:
 
     def _evaluate(self, points: np.ndarray) -> _Points:
         r, p = self.matrices.shape[:2]
-        images = (points @ self.matrices.reshape(r * p, p).T).reshape(-1, r, p)
-        return _Points(points, images, (images @ points[:, :, None])[:, :, 0])
+        return _Points.of(points, (points @ self.matrices.reshape(r * p, p).T).reshape(-1, r, p))
 
     def _newton_step(self, here: _Points) -> tuple[_Points, np.ndarray]:
         """One ascent step of ``φ = f/4`` on the sphere for every point, and its length.
@@ -213,25 +208,29 @@ class Subspace:
         all are negative, as near a maximiser, that is Newton's step itself, and a Cholesky factor gives
         it.
         """
-        steps, below = self._ascent(here)
+        gradients = here.gradients()
+        steps, below = self._ascent(here, gradients)
         lengths = np.linalg.norm(steps, axis=1)
         steps *= np.minimum(1.0, 0.5 / np.maximum(lengths, 0.5))[:, None]
         reached = self._evaluate(_unit_rows(here.points + steps))
         # Near a maximiser the whole step gains what it promises, and no other can gain more.
         gains = reached.heights - here.heights
-        promised = 2 * np.einsum("ni,ni->n", here.gradients, steps)
+        promised = 2 * np.einsum("ni,ni->n", gradients, steps)
         sound = below & (lengths < SHORT_STEP) & (gains > 0.75 * promised - 1e-14)
         doubtful = np.flatnonzero(~sound)
         if doubtful.size:
-            better = self._best_of_several(here.take(doubtful), steps[doubtful])
+            better = self._best_of_several(
+                here.take(doubtful), gradients[doubtful], steps[doubtful], reached.take(doubtful)
+            )
             for mine, others in zip(reached, better, strict=True):
                 mine[doubtful] = others
         return reached, lengths
 
-    def _ascent(self, here: _Points) -> tuple[np.ndarray, np.ndarray]:
+    def _ascent(self, here: _Points, gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``|Hessian|⁻¹ gradient`` on the sphere, and whether all curvatures are surely negative."""
         eye = np.eye(self.n_features)
-        minus, slopes = self._minus_hessians(here), here.slopes
+        minus = self._minus_hessians(here, gradients)
+        slopes = gradients - here.heights[:, None] * here.points
         steps, below = np.empty_like(slopes), np.zeros(len(slopes), dtype=bool)
         for i, (matrix, slope) in enumerate(zip(minus, slopes, strict=True)):
             below[i] = dpotrf(matrix.T - FLAT * eye, lower=1)[1] == 0
@@ -244,24 +243,26 @@ class Subspace:
             steps[~below] = np.einsum("nij,nj->ni", axes, turned)
         return steps, below
 
-    def _minus_hessians(self, here: _Points) -> np.ndarray:
+    def _minus_hessians(self, here: _Points, gradients: np.ndarray) -> np.ndarray:
         """``f I − Π ∇²φ Π`` with ``Π = I − x xᵀ`` and ``∇²φ x = 3 ∇φ``, ``(n, p, p)``."""
-        points, images, coordinates = here
+        points, images, coordinates, heights = here
         r, p = self.matrices.shape[:2]
         minus = (-coordinates @ self.matrices.reshape(r, p * p)).reshape(-1, p, p)
         minus -= 2 * (images.transpose(0, 2, 1) @ images)
-        sides = 3 * here.gradients - 1.5 * here.heights[:, None] * points
+        sides = 3 * gradients - 1.5 * heights[:, None] * points
         crossed = points[:, :, None] * sides[:, None, :]
         minus += crossed
         minus += crossed.transpose(0, 2, 1)
-        minus[:, np.arange(p), np.arange(p)] += here.heights[:, None]
+        minus[:, np.arange(p), np.arange(p)] += heights[:, None]
         return minus
 
-    def _best_of_several(self, here: _Points, steps: np.ndarray) -> _Points:
-        """The highest of a few step lengths and the power step."""
-        ends = [_unit_rows(here.points + t * steps) for t in (1.0, 0.3, 0.1)]
-        ends.append(_unit_rows(here.gradients + SHIFT * here.points))
-        tried = [self._evaluate(end) for end in ends]
+    def _best_of_several(
+        self, here: _Points, gradients: np.ndarray, steps: np.ndarray, whole: _Points
+    ) -> _Points:
+        """The highest of the ``whole`` steps' ends, of shorter steps and the power step."""
+        ends = [_unit_rows(here.points + t * steps) for t in (0.3, 0.1)]
+        ends.append(_unit_rows(gradients))
+        tried = [whole, *(self._evaluate(end) for end in ends)]
         heights = np.array([points.heights for points in tried])
         heights[0] += 1e-14  # at the top all are equal to rounding: keep the Newton step
         best, each = heights.argmax(axis=0), np.arange(len(steps))
@@ -293,18 +294,17 @@ class MixedSubspace(Subspace):
     def _evaluate(self, points: np.ndarray) -> _Points:
         r, p = self.matrices.shape[:2]
         images = (points @ self.matrices.reshape(r * p, p).T).reshape(-1, r, p)
-        images = self.mixing.T @ images
-        return _Points(points, images, (images @ points[:, :, None])[:, :, 0])
+        return _Points.of(points, self.mixing.T @ images)
 
-    def _ascent(self, here: _Points) -> tuple[np.ndarray, np.ndarray]:
+    def _ascent(self, here: _Points, gradients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As of a subspace, by conjugate gradients; where a curvature is not negative, they stop there.
 
         They are preconditioned by what minus the Hessian is inside the axes, and by f outside of them.
         """
-        points, images, coordinates = here
+        points, images, coordinates, heights = here
         r, p = self.matrices.shape[:2]
         m = self.axes.shape[1]
-        heights, slopes = here.heights, here.slopes
+        slopes = gradients - heights[:, None] * points
         steps, below = np.zeros_like(points), np.ones(len(points), dtype=bool)
         steep = np.flatnonzero(np.linalg.norm(slopes, axis=1) > LEVEL)
         if steep.size == 0:
@@ -406,4 +406,4 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def _unit_rows(vectors: np.ndarray) -> np.ndarray:
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1)[:, None])
+    return np.asarray(vectors / np.sqrt(np.einsum("ni,ni->n", vectors, vectors))[:, None])
