@@ -11,7 +11,7 @@ from contrica.explorer._data import ExplorerData
 from contrica.explorer._evidence import Told
 from contrica.explorer._state import Edit
 from contrica.explorer._views import Association, Card, FitView, Leading
-from contrica.inference._diagnose import explained_share
+from contrica.inference._covariates import explained_share
 from contrica.inference._patterns import explain_scores
 from contrica.report._material import MAX_KINDS
 from contrica.rows.groups import Groups, as_groups

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from contrica.errors import DataError, ParameterError
+from contrica.errors import ParameterError
+from contrica.inference._covariates import covariate_findings
 from contrica.inference._data import (
     SourceScores,
     check_model,
@@ -16,19 +17,14 @@ from contrica.inference._data import (
 )
 from contrica.inference._findings import Finding, Report, joined, unusual
 from contrica.inference._patterns import ScoreMoments, group_squares, score_shares
-from contrica.rows.groups import Groups, group_name, is_missing
-from contrica.solvers.permutation_null import LEVEL
+from contrica.rows.groups import Groups
 from contrica.solvers.ranks import joint_identifiable
 from contrica.validation import generator
 
-__all__ = ["diagnose", "diagnose_scores", "explained_share"]
+__all__ = ["diagnose", "diagnose_scores"]
 
 # Cosine to a background pattern from which a pattern is a copy; ratio up to which it is not new.
 COPY, NOTHING_NEW = 0.95, 1.1
-# Whole numbers of a covariate up to which they may be codes of kinds.
-MAX_CODES = 20
-# Permutations of groups' values that a covariate is tested by.
-N_PERMUTATIONS = 999
 # Share of a fourth moment that few rows may have, and of a pattern that one group may.
 FEW_ROWS_SHARE, GROUP_SHARE = 0.5, 0.5
 # Groups of both datasets from which it is told that few of them agree.
@@ -66,10 +62,12 @@ def diagnose(
         and, with ``groups``, whether groups of both datasets agree.
     covariates : mapping of str to array-like of shape (n_samples,), or DataFrame, optional
         Of the foreground's rows. Three or more different numbers are a number, to which a straight line
-        is fitted; text, categories of pandas and what has two values are kinds. So donors that are coded
-        as 1, 2, 3 must be given as text, or as categories: a note says which numbers may be such codes.
-        A p-value is given where ``groups`` are, over the means of groups; without them the effect size
-        only, since rows need not be independent. Kinds that tell all groups apart cannot be tested.
+        is fitted, as are dates and times, as days; text, categories of pandas and what has two values
+        are kinds. So donors that are coded as 1, 2, 3 must be given as text, or as categories: a note
+        says which numbers may be such codes. What they explain is an adjusted R²: less what as many kinds
+        explain by chance. A p-value is given where ``groups`` are, over the means of groups; without them
+        the effect size only, since rows need not be independent. Kinds that tell all groups apart cannot
+        be tested, nor what so few groups give no small p for: a note says so, and what they explain.
     random_state : int, Generator, RandomState or None, default=0
         Permutes groups' values of covariates.
 
@@ -140,7 +138,7 @@ def diagnose_scores(
         *_identifiable(model),
         *_ties(model),
         *_independence(model),
-        *_covariates(scores, own, covariates, rng),
+        *covariate_findings(scores, own, covariates, rng),
     ]
     kept = "1 pattern was kept" if count == 1 else f"{count} patterns were kept"
     out = "1 stands" if model.n_foreground_ == 1 else f"{model.n_foreground_} stand"
@@ -342,178 +340,3 @@ def _independence(model: Any) -> Iterator[Finding]:
             "If several come from one animal, donor or plate, give `groups` to the fit: far fewer "
             "patterns may then stand out.",
         )
-
-
-def _covariates(
-    scores: SourceScores,
-    groups: Groups | None,
-    covariates: Mapping[str, Any],
-    rng: np.random.Generator,
-) -> Iterator[Finding]:
-    for name, values in covariates.items():
-        column = _kinds_as_text(values)
-        if column.shape != (scores.n_rows,):
-            raise DataError(
-                "covariate-length",
-                f"covariate {name} has shape {column.shape}",
-                f"there are {scores.n_rows} rows",
-                parameter="covariates",
-            )
-        column = column[scores.rows]
-        known = np.flatnonzero([_has_value(each) for each in column])
-        own = None if groups is None else _with_rows(groups.take(known))
-        if known.size < 2 or (own is not None and len(own.names) < 2):
-            continue
-        values = np.array(column[known].tolist())
-        design, left_out = _design(values), column.size - known.size
-        yield from _as_numbers(name, values, design)
-        if own is not None and _tells_apart(design, own):
-            yield Finding(
-                "covariate-not-tested",
-                "note",
-                f"covariate {name} has so many kinds that they tell all {len(own.names)} groups apart: "
-                "it explains whatever differs between groups, and cannot be tested",
-                "Give fewer kinds, or more groups.",
-            )
-            continue
-        for i, each in enumerate(scores.fore[known].T):
-            found = _association(each, design, own, rng)
-            if found is not None:
-                yield _told(f"covariate {name}", i, found, own, left_out)
-
-
-def _kinds_as_text(values: Any) -> np.ndarray:
-    """An array, categories of pandas as text."""
-    if str(getattr(values, "dtype", "")) != "category":
-        return np.asarray(values)
-    given = np.asarray(values, dtype=object)
-    return np.array([None if is_missing(each) else group_name(each) for each in given], object)
-
-
-def _as_numbers(name: str, values: np.ndarray, design: np.ndarray) -> Iterator[Finding]:
-    """Say that few whole numbers were taken as numbers, as they may be codes of kinds."""
-    count = np.unique(values).size
-    is_number = design.shape[1] == 1 and values.dtype.kind in "fiu"
-    if is_number and count <= min(MAX_CODES, values.size / 2) and (values == np.rint(values)).all():
-        yield Finding(
-            "covariate-as-numbers",
-            "note",
-            f"covariate {name} has {count} different whole numbers and was taken as a number, to which a "
-            "straight line is fitted",
-            "If they are codes, of donors say, give them as text or as a pandas.Categorical: each is "
-            "then a kind of its own.",
-        )
-
-
-def _tells_apart(design: np.ndarray, groups: Groups) -> bool:
-    """Whether kinds explain all that differs between groups."""
-    if design.shape[1] == 1:
-        return False
-    means = _by_group(np.zeros(len(design)), design, groups)[1]
-    return bool(np.linalg.matrix_rank(means - means.mean(axis=0)) >= len(groups.names) - 1)
-
-
-def _has_value(value: Any) -> bool:
-    return not is_missing(value) and value not in (np.inf, -np.inf)
-
-
-def _with_rows(groups: Groups) -> Groups:
-    """Those groups that have rows, by new numbers."""
-    numbers, codes = np.unique(groups.codes, return_inverse=True)
-    return Groups(codes, tuple(groups.names[i] for i in numbers))
-
-
-def _told(
-    name: str, pattern: int, found: tuple[float, float], groups: Groups | None, left_out: int
-) -> Finding:
-    effect, p = found
-    if left_out:
-        name += f" ({left_out} rows without a value left out)"
-    what = f"{name} explains {effect:.0%} of the variance of score {pattern + 1}"
-    if groups is None:
-        return Finding(
-            "covariate",
-            "note",
-            f"{what}, over rows; not tested, since rows need not be independent",
-            "Give `groups` for a test.",
-        )
-    return Finding(
-        "covariate",
-        "careful",
-        f"{what} between {len(groups.names)} groups (p = {p:.2g} by permutation of groups, "
-        "of this one alone)",
-        "The pattern may be this covariate's: compare groups that are alike in it.",
-    )
-
-
-def _design(column: np.ndarray) -> np.ndarray:
-    """Numbers as they are, kinds as one column for each."""
-    if column.dtype.kind in "fiu" and np.unique(column).size > 2:
-        return column.astype(float)[:, None]
-    kinds, codes = np.unique(column.astype(str), return_inverse=True)
-    return np.eye(len(kinds))[codes]
-
-
-def _association(
-    scores: np.ndarray, design: np.ndarray, groups: Groups | None, rng: np.random.Generator
-) -> tuple[float, float] | None:
-    """Explained share of variance and its p, if worth telling: over means of groups, or over rows."""
-    values, design = _by_group(scores, design, groups)
-    effect = _explained(values, design)
-    if groups is None:
-        return (effect, float("nan")) if effect > 0.1 else None
-    drawn = [_explained(rng.permutation(values), design) for _ in range(N_PERMUTATIONS)]
-    p = (1 + np.sum(np.array(drawn) >= effect * (1 - 1e-9))) / (1 + N_PERMUTATIONS)
-    return (effect, float(p)) if p <= LEVEL else None
-
-
-def _by_group(
-    scores: np.ndarray, design: np.ndarray, groups: Groups | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means of groups, where rows come in groups."""
-    if groups is None:
-        return scores, design
-    counts = np.bincount(groups.codes)[:, None]
-    means = np.bincount(groups.codes, scores)[:, None] / counts
-    return means[:, 0], np.array([np.bincount(groups.codes, each) for each in design.T]).T / counts
-
-
-def explained_share(
-    scores: np.ndarray, column: np.ndarray, groups: Groups | None
-) -> tuple[float, int]:
-    """How much of a score's variance a column explains: between groups, where rows come in groups.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-    column : ndarray of shape (n,)
-        Numbers or kinds; rows without a value are left out.
-    groups : Groups, optional
-
-    Returns
-    -------
-    share : float
-        R², NaN where there are too few values, or as many kinds as values.
-    n_units : int
-        Rows, or groups, that it is of.
-    """
-    known = np.flatnonzero([_has_value(each) for each in column])
-    own = None if groups is None else _with_rows(groups.take(known))
-    n_units = known.size if own is None else len(own.names)
-    if n_units < 3:
-        return float("nan"), n_units
-    design = _design(np.array(column[known].tolist()))
-    if design.shape[1] > n_units / 2:
-        return float("nan"), n_units
-    return _explained(*_by_group(scores[known], design, own)), n_units
-
-
-def _explained(values: np.ndarray, design: np.ndarray) -> float:
-    """R² of a linear fit with a constant."""
-    values = values - values.mean()
-    total = float(values @ values)
-    if total <= 0:
-        return 0.0
-    centred = design - design.mean(axis=0)
-    fitted = centred @ np.linalg.lstsq(centred, values, rcond=None)[0]
-    return float(fitted @ fitted / total)
