@@ -432,3 +432,21 @@ def held_out_losses(rows, part, patterns, amounts):
             losses.append(sum(logs) / len(logs))
         found.append(losses)
     return np.array(found)
+
+
+def groups_like_foreground(above, below, own, behind, n_errors=2):
+    """Background groups whose mean square is nearer to the foreground's than to the other groups'."""
+    found = []
+    for j in range(len(behind.names)):
+        inside, others = behind.codes == j, [k for k in range(len(behind.names)) if k != j]
+        mean = below[~inside].mean()
+        level = np.mean([np.mean((below[behind.codes == k] - mean) ** 2) for k in others])
+        beyond = np.mean((above - mean) ** 2)
+        if own is not None:
+            parts = [above[own.codes == k] for k in range(len(own.names))]
+            beyond = np.mean([np.mean((part - mean) ** 2) for part in parts])
+        squares = (below[inside] - mean) ** 2
+        error = squares.std(ddof=1) / squares.size**0.5
+        if squares.mean() - n_errors * error > np.sqrt(level * max(beyond, level)):
+            found.append(j)
+    return found

@@ -29,7 +29,9 @@ from contrica.inference import (
     top_features,
 )
 from contrica.inference._data import Part, Study
+from contrica.inference._diagnose import _like_foreground
 from contrica.inference._stability import _matched, _ratio_intervals, _Scored
+from contrica.rows.groups import Groups
 from contrica.solvers import subspace
 from contrica.solvers.negentropy import N_STARTS
 from tests import naive
@@ -695,11 +697,11 @@ def test_background_groups_that_have_the_pattern_are_named():
     others = np.char.replace(groups, "g", "h")
     given = {"background": Y, "groups": groups, "background_groups": others}
     assert "in-background-groups" not in diagnose(model, X, **given).codes
-    Y[others == "h3", 0] *= 12
+    Y[others == "h3", 0] *= 6  # as in every donor of the foreground
     found = diagnose(model, X, **given)
     told = [each.words for each in found.findings if each.code == "in-background-groups"]
     assert len(told) == 1
-    assert "in the foreground in h3 of the background" in told[0]
+    assert "in h3 of the background is nearer to the foreground's" in told[0]
     labelled = Background(Y, groups=others)
     assert str(diagnose(model, X, background=labelled, groups=groups)) == str(found)
     alone = diagnose(model, X, background=Y, background_groups=others)
@@ -717,6 +719,57 @@ def test_background_groups_that_have_the_pattern_are_named():
         explain(model, 0, X, background=Y, background_groups=others[1:])
 
 
+def of_donors(n_groups, carried_by, seed, rows=30):
+    """Rows of donors, some of which have a two-valued source."""
+    rng = np.random.default_rng(seed)
+    X = rng.laplace(size=(n_groups * rows, 5))
+    groups = np.arange(len(X)) // rows
+    X[:, :2] += 5 * rng.choice([-1, 1], (len(X), 1)) * np.isin(groups, carried_by)[:, None]
+    return X, groups.astype(str)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_background_group_with_the_pattern_of_the_foreground_is_named(seed):
+    """Of the same strength: half of such were weaker than the foreground by chance, and not named."""
+    (X, groups), (Y, others) = of_donors(12, range(12), seed), of_donors(8, [3], 100 + seed)
+    with collected():
+        model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+        model.fit(X, background=Y)
+    for own in (groups, None):
+        found = diagnose(model, X, background=Y, groups=own, background_groups=others)
+        (told,) = [each.words for each in found.findings if each.code == "in-background-groups"]
+        assert "in 3 of the background" in told
+    # it is compared with what the other groups are: twice as many rows of it change nothing
+    twice = np.r_[np.arange(len(Y)), np.flatnonzero(others == "3")]
+    given = {"background": Y[twice], "background_groups": others[twice]}
+    assert "in-background-groups" in diagnose(model, X, **given).codes
+
+
+@pytest.mark.parametrize("rows", [3, 12])
+@pytest.mark.parametrize("seed", range(3))
+def test_background_groups_of_few_rows_are_not_named_for_their_noise(rows, seed):
+    (X, groups), (Y, others) = of_donors(60, [], seed, rows), of_donors(60, [], 100 + seed, rows)
+    X[:, :2] *= 2
+    with collected():
+        model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+        model.fit(X, background=Y)
+    found = diagnose(model, X, background=Y, groups=groups, background_groups=others)
+    assert "in-background-groups" not in found.codes
+
+
+def test_levels_that_background_groups_are_compared_with_are_of_the_others(rng):
+    sizes = rng.integers(10, 40, 7)
+    behind = Groups(np.repeat(np.arange(7), sizes), tuple("abcdefg"))
+    own = Groups(np.arange(90) // 30, tuple("xyz"))
+    for _ in range(20):
+        strengths = rng.choice([1.0, 1.5, 4], 7)
+        below = 50 + np.repeat(strengths, sizes) * rng.choice([-1, 1], sizes.sum())
+        below, above = below + rng.normal(size=below.size), 50 + 4 * rng.normal(size=90)
+        for groups in (own, None):
+            expected = naive.groups_like_foreground(above, below, groups, behind)
+            assert _like_foreground(above, below, groups, behind).tolist() == expected
+
+
 @pytest.mark.parametrize(("carried_by", "told"), [(8, False), (2, True)])
 def test_pairs_that_do_not_agree_are_told(carried_by, told):
     model, X, Y, groups = with_groups_in_both(carried_by)
@@ -724,10 +777,41 @@ def test_pairs_that_do_not_agree_are_told(carried_by, told):
     Y[~np.isin(groups, ["g0", "g1"]), 0] *= 3
     found = diagnose(model, X, background=Y, groups=groups, background_groups=groups)
     assert ("pairs-disagree" in found.codes) == told
+    assert all("of 8 groups" in each.words for each in found.findings if "pairs" in each.code)
     # other donors are no pairs
     others = np.char.replace(groups, "g", "h")
     found = diagnose(model, X, background=Y, groups=groups, background_groups=others)
     assert "pairs-disagree" not in found.codes
+
+
+def test_groups_without_usable_rows_count_neither_as_pairs_nor_in_a_mean():
+    model, X, Y, groups = with_groups_in_both(2)
+    X, Y = X.copy(), Y.copy()
+    Y[~np.isin(groups, ["g0", "g1"]), 0] *= 3
+    X[np.isin(groups, ["g2", "g3", "g4"])] = np.nan
+    with collected():
+        model.set_params(missing="impute").fit(X, background=Y)
+    given = {"background": Y, "groups": groups}
+    found = diagnose(model, X, **given, background_groups=groups)
+    (told,) = [each.words for each in found.findings if each.code == "pairs-disagree"]
+    assert "in 2 of 5 groups" in told
+    few = np.where(np.isin(groups, ["g5", "g6"]), "h", groups)
+    assert "pairs-disagree" not in diagnose(model, X, **given, background_groups=few).codes
+
+
+def test_groups_without_usable_rows_do_not_lower_what_the_foreground_has():
+    model, X, Y, groups = with_groups_in_both(8)
+    X, Y, others = X.copy(), Y.copy(), np.char.replace(groups, "g", "h")
+    X[~np.isin(groups, ["g0", "g1"])] = np.nan
+    third = others == "h3"
+    Y[third, 0] = 3 * np.where(np.arange(third.sum()) % 2, 1, -1)  # 9, between 2 and 72
+    with collected():
+        model.set_params(missing="impute").fit(X, background=Y)
+    found = diagnose(model, X, background=Y, groups=groups, background_groups=others)
+    assert "in-background-groups" not in found.codes
+    Y[third, 0] *= 1.5
+    found = diagnose(model, X, background=Y, groups=groups, background_groups=others)
+    assert "in-background-groups" in found.codes
 
 
 def test_groups_of_several_backgrounds_are_told_apart_by_name():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from contrica.errors import ParameterError
-from contrica.inference._covariates import covariate_findings
+from contrica.inference._covariates import covariate_findings, with_rows
 from contrica.inference._data import (
     SourceScores,
     check_model,
@@ -29,6 +29,8 @@ COPY, NOTHING_NEW = 0.95, 1.1
 FEW_ROWS_SHARE, GROUP_SHARE = 0.5, 0.5
 # Groups of both datasets from which it is told that few of them agree.
 MIN_PAIRS = 4
+# Rows of a background group from which its mean square is compared, and by how many standard errors.
+MIN_GROUP_ROWS, N_ERRORS = 10, 2.0
 
 
 def diagnose(
@@ -58,8 +60,9 @@ def diagnose(
     groups : array-like of shape (n_samples,), optional
         Of the foreground's rows.
     background_groups : array-like of shape (n_background_samples,), optional
-        Of the background's rows: says which of its groups have a pattern as strongly as the foreground,
-        and, with ``groups``, whether groups of both datasets agree.
+        Of the background's rows: says in which of its groups, of ten rows or more, a pattern is nearer to
+        the foreground's strength than to the other groups', and, with ``groups``, whether groups of both
+        datasets agree.
     covariates : mapping of str to array-like of shape (n_samples,), or DataFrame, optional
         Of the foreground's rows. Three or more different numbers are a number, to which a straight line
         is fitted, as are dates and times, as days; text, categories of pandas and what has two values
@@ -129,6 +132,7 @@ def diagnose_scores(
     Report
     """
     count, (above, below) = len(model.components_), scores[:2]
+    own, behind = (None if each is None else with_rows(each) for each in (own, behind))
     findings = [
         *_found(model),
         *_copies(model, above, below),
@@ -269,21 +273,45 @@ def _background_groups(
         return
     for i in range(min(max(model.n_foreground_, 1), len(model.components_))):
         above, below = found.fore[:, i], found.back[:, i]
-        mean = float(below.mean())
-        squares = group_squares(below, mean, behind)
-        level = np.mean((above - mean) ** 2)
-        if own is not None:
-            level = group_squares(above, mean, own).mean()
-        as_much = [behind.names[j] for j in np.flatnonzero(squares >= level)]
-        if as_much:
+        with_it = [behind.names[j] for j in _like_foreground(above, below, own, behind)]
+        if with_it:
             yield Finding(
                 "in-background-groups",
                 "careful",
-                f"score {i + 1} has as large a mean square as in the foreground in {joined(as_much)} "
-                "of the background",
+                f"the mean square of score {i + 1} in {joined(with_it)} of the background is nearer to "
+                "the foreground's than to the rest of the background's, by more than its standard errors",
                 "If those rows do belong there, the pattern is not the foreground's alone.",
             )
         yield from _pairs(i, above, below, own, behind)
+
+
+def _like_foreground(
+    above: np.ndarray, below: np.ndarray, own: Groups | None, behind: Groups
+) -> np.ndarray:
+    """Numbers of the background's groups that have a score as the foreground does, and not as the others.
+
+    Means and mean squares that a group is compared with are of the others: its own rows would hide what
+    they differ by.
+    """
+    codes, count = behind.codes, len(behind.names)
+    if count < 2:
+        return np.empty(0, dtype=int)
+    sizes, shift = np.bincount(codes), below.mean()
+    above, below = above - shift, below - shift
+    means = -np.bincount(codes, below) / (below.size - sizes)  # of all rows but the group's
+    squares = (below - means[codes]) ** 2
+    size = np.bincount(codes, squares) / sizes
+    spread = np.bincount(codes, (squares - size[codes]) ** 2) / sizes
+    firsts, seconds = np.bincount(codes, below) / sizes, group_squares(below, 0.0, behind)
+    first, second = ((each.sum() - each) / (count - 1) for each in (firsts, seconds))
+    level = second - 2 * means * first + means**2
+    first, second = above.mean(), np.mean(above**2)
+    if own is not None:
+        first = np.mean(np.bincount(own.codes, above) / np.bincount(own.codes))
+        second = group_squares(above, 0.0, own).mean()
+    beyond = np.maximum(second - 2 * means * first + means**2, level)
+    least = size - N_ERRORS * np.sqrt(spread / np.maximum(sizes - 1, 1))
+    return np.flatnonzero((sizes >= MIN_GROUP_ROWS) & (least > np.sqrt(level * beyond)))
 
 
 def _pairs(
@@ -292,21 +320,18 @@ def _pairs(
     """In how many groups of both datasets the foreground's half has more of a score."""
     if own is None:
         return
-    both = [name for name in own.names if name in behind.names]
-    if len(both) < MIN_PAIRS:
-        return
-    more = 0
-    for name in both:
+    more = []
+    for name in set(own.names) & set(behind.names):
         fore = above[own.codes == own.names.index(name)]
         back = below[behind.codes == behind.names.index(name)]
-        if fore.size and back.size:
-            more += bool(np.mean((fore - back.mean()) ** 2) > back.var())
-    if 2 * more <= len(both):
+        if back.size > 1:  # one row has no variance
+            more.append(bool(np.mean((fore - back.mean()) ** 2) > back.var()))
+    if len(more) >= MIN_PAIRS and 2 * sum(more) <= len(more):
         yield Finding(
             "pairs-disagree",
             "careful",
-            f"in {more} of {len(both)} groups that both datasets have, the foreground's half has more of "
-            f"score {i + 1} than the background's",
+            f"in {sum(more)} of {len(more)} groups that both datasets have, the foreground's half has "
+            f"more of score {i + 1} than the background's",
             "The pattern may be of few groups: look at each pair.",
         )
 
