@@ -1072,3 +1072,35 @@ def test_covariates_may_be_a_data_frame():
     for other in ([X[:, 2]], pd.Series(X[:, 2])):
         with raises(ParameterError, "not-a-mapping", "covariates"):
             diagnose(model, X, background=Y, covariates=other)
+
+
+def test_every_shift_of_the_mean_is_told_by_its_size():
+    """Of 20 000 rows a shift of .46 deviations is no chance; only the advice has a threshold."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.laplace(size=(2, 20000, 4))
+    X[:, 0] += 0.45 * 2**0.5
+    model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+    model.fit(X, background=Y)
+    found = diagnose(model, X, background=Y).findings
+    (told,) = [each for each in found if each.code == "not-new"]
+    shift = abs(explain(model, 0, X, background=Y).shift)
+    assert 0.4 < shift < 0.5
+    assert f"its mean is shifted by {shift:.2f} standard deviations" in told.words
+    assert told.advice == "Do not call it new."
+
+
+def test_narrow_rows_that_are_elsewhere_are_not_taken_for_swapped_datasets():
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(2, 3000, 4))
+    X[:, 0] = 0.6 * X[:, 0] + 4
+    model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+    model.fit(X, background=Y)
+
+    def severities(X, Y):
+        found = diagnose(model.fit(X, background=Y), X, background=Y)
+        return [each.severity for each in found.findings if each.code == "swapped"]
+
+    assert severities(X, Y) == ["careful"]
+    model.set_params(n_components=2, n_foreground=2)
+    assert severities(X, Y) == []  # the second varies as much
+    assert severities(0.3 * X, Y) == ["serious"]  # and here less, unshifted

@@ -25,6 +25,8 @@ __all__ = ["diagnose", "diagnose_scores"]
 
 # Cosine to a background pattern from which a pattern is a copy; ratio up to which it is not new.
 COPY, NOTHING_NEW = 0.95, 1.1
+# Standard deviations beyond which a shift of the mean is told to be what the pattern is.
+SHIFTED = 0.5
 # Share of a fourth moment that few rows may have, and of a pattern that one group may.
 FEW_ROWS_SHARE, GROUP_SHARE = 0.5, 0.5
 # Groups of both datasets from which it is told that few of them agree.
@@ -178,13 +180,7 @@ def _copies(model: Any, above: np.ndarray, below: np.ndarray) -> Iterator[Findin
     known = model.background_components_
     ratios = above.var(axis=0) / np.maximum(below.var(axis=0), np.finfo(float).tiny)
     shifts = np.abs(above.mean(axis=0) - below.mean(axis=0)) / np.maximum(below.std(axis=0), 1e-300)
-    if (ratios < 1 / NOTHING_NEW).all():
-        yield Finding(
-            "swapped",
-            "serious",
-            "every pattern varies less in the foreground than in the background",
-            "Are foreground and background swapped, or on different scales?",
-        )
+    yield from _swapped(ratios, shifts)
     for i, pattern in enumerate(model.components_):
         cosines = np.abs(known @ pattern) if len(known) else np.zeros(1)
         if cosines.max() >= COPY:
@@ -196,22 +192,40 @@ def _copies(model: Any, above: np.ndarray, below: np.ndarray) -> Iterator[Findin
                 "Do not call it new.",
             )
         elif ratios[i] <= NOTHING_NEW:
-            only_shifted = shifts[i] > 0.5
             yield Finding(
                 "not-new",
                 "careful",
                 f"the score of pattern {i + 1} varies {ratios[i]:.2f} times as much in the foreground as "
-                "in the background, and its mean is "
-                + (
-                    f"shifted by {shifts[i]:.1f} standard deviations"
-                    if only_shifted
-                    else "not shifted"
-                ),
+                f"in the background, and its mean is shifted by {shifts[i]:.2f} standard deviations",
                 "Call it a shift of the mean, which every batch has; compare means of rows or groups "
                 "that were not fitted."
-                if only_shifted
+                if shifts[i] > SHIFTED
                 else "Do not call it new.",
             )
+
+
+def _swapped(ratios: np.ndarray, shifts: np.ndarray) -> Iterator[Finding]:
+    """Ask it where every pattern varies less: in earnest only if not all of them are shifted.
+
+    New rows that are alike make a pattern that is shifted and narrow, which is no sign of it.
+    """
+    if (ratios >= 1 / NOTHING_NEW).any():
+        return
+    if (shifts <= SHIFTED).any():
+        yield Finding(
+            "swapped",
+            "serious",
+            "every pattern varies less in the foreground than in the background",
+            "Are foreground and background swapped, or on different scales?",
+        )
+    else:
+        yield Finding(
+            "swapped",
+            "careful",
+            "every pattern varies less in the foreground than in the background, and its mean is shifted",
+            "Rows that are alike and elsewhere look so. If datasets are swapped, `check` says so by all "
+            "variables.",
+        )
 
 
 def _shapes(above: np.ndarray) -> Iterator[Finding]:
