@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contrica import ContrastiveICA, PlainPCA, ProportionalContrastiveICA, __version__
+from contrica import Background, ContrastiveICA, PlainPCA, ProportionalContrastiveICA, __version__
 from contrica.compare import compare_methods
 from contrica.errors import DataError, FoundFileError, ParameterError, collected
-from contrica.inference import explain, stability
+from contrica.inference import diagnose, explain, stability
+from contrica.report import _build, build
 from contrica.report import _material as material
-from contrica.report import build
 from contrica.report._html import Html, element, json_script
 from contrica.report._material import Column, Material, Samples
 from contrica.report._page import page as page_of
@@ -384,6 +384,44 @@ def test_numbers_that_name_donors_are_names_and_no_covariate():
     assert re.findall(r">(\w+)<", options) == ["nothing", "donor", "age"]
     assert re.search(r"selected>(\w+)<", options).group(1) == "age", "groups have colours of last"
     assert "The sample is 9 groups, not 108 rows" in page.text
+
+
+def of_donors():
+    """Twelve donors with a pattern and eight without, but for one, over three sites that are numbered."""
+    rng = np.random.default_rng(0)
+    X, Y = (
+        pd.DataFrame(rng.laplace(size=(count * 30, 4)), columns=list("abcd")) for count in (12, 8)
+    )
+    Y["donor"], X["donor"] = (np.arange(len(part)) // 30 + 10 for part in (Y, X))
+    Y["donor"] += 40
+    X["site"], Y["site"] = np.array([2, 1, 3])[X["donor"] % 3], 1
+    signs = rng.choice([-1, 1], len(X))
+    X["a"] += np.where(X["site"] == 2, 14 + signs, 5 * signs)  # which no line through 1, 2, 3 fits
+    Y.loc[Y["donor"] == 53, "a"] += 10 * rng.choice([-1, 1], 30)
+    return X, Y
+
+
+@pytest.mark.parametrize("given", ["apart", "Background", "several"])
+def test_a_report_finds_what_diagnose_finds(given, monkeypatch):
+    monkeypatch.setattr(_build, "page", lambda material: material)
+    X, Y = of_donors()
+    rows, back = X[list("abcd")], Y[list("abcd")]
+    labels = {"groups": X["donor"], "background_groups": Y["donor"]}
+    if given == "Background":
+        back = Background(back, groups=labels.pop("background_groups"))
+    if given == "several":
+        back = [back[:120], back[120:]]
+        labels["background_groups"] = [Y["donor"][:120], Y["donor"][120:]]
+    model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+    model.fit(rows, background=back, **labels)
+    metadata = {"site": X["site"].astype(str)}
+    expected = diagnose(model, rows, background=back, covariates=metadata, **labels)
+    assert {"in-background-groups", "covariate"} <= set(expected.codes)
+    for own in (metadata, {"site": X["site"]}, {"site": pd.Categorical(X["site"])}):
+        material = build(model, rows, background=back, metadata=own, **labels)
+        assert str(material.diagnosis()) == str(expected), (
+            "few whole numbers are kinds, as in the shell"
+        )
 
 
 def pixels(png):

@@ -10,9 +10,10 @@ import pytest
 
 from contrica import load
 from contrica.cli import reporting
+from contrica.inference import diagnose
 from contrica.report import _build, _folder
 from tests.test_cli.shell import cause, fit, run, words
-from tests.test_report import Page, decoded
+from tests.test_report import Page, decoded, of_donors
 
 QUICK = ("--solver", "subspace", "--n-foreground", 2)
 
@@ -93,6 +94,32 @@ def test_a_report_of_a_folder_is_that_of_its_fit(result):
     again = (result / "report.html").read_text(encoding="utf-8")
     other = again.replace(str(result), "OUT")
     assert other == re.sub(r"/\S+/report\d*/out", "OUT", before)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_report_of_a_folder_finds_what_diagnose_finds(several, tmp_path):
+    X, Y = of_donors()
+    X.to_csv(tmp_path / "fore.csv", index=False)
+    parts = [Y[:120], Y[120:]] if several else [Y]
+    files = []
+    for i, part in enumerate(parts):
+        part.to_csv(tmp_path / f"back{i}.csv", index=False)
+        files += ["--background", tmp_path / f"back{i}.csv"]
+    options = ("--groups", "donor", "--drop", "site", *QUICK, "--out", tmp_path / "out")
+    answer = run("fit", tmp_path / "fore.csv", *files, *options)
+    assert answer.exit_code == 0, answer.output
+    behind, donors = [part[list("abcd")] for part in parts], [part["donor"] for part in parts]
+    expected = diagnose(
+        *(load(tmp_path / "out" / "model.npz"), X[list("abcd")]),
+        background=behind if several else behind[0],
+        groups=X["donor"],
+        background_groups=donors if several else donors[0],
+        covariates={"site": X["site"].astype(str)},
+    )
+    assert {"in-background-groups", "covariate"} <= set(expected.codes)
+    found = _folder.material_of_folder(tmp_path / "out").diagnosis()
+    assert found.codes == expected.codes
+    assert "in 53 of the background" in str(found)
 
 
 def test_titles_and_images_are_chosen(one, tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from contrica.errors import DataError, ParameterError, unmarked
-from contrica.explorer._card_facts import card_of, groups_of
+from contrica.explorer._card_facts import card_of
 from contrica.explorer._edits import resolved
 from contrica.explorer._evidence import Evidence
 from contrica.explorer._fits import Fits
@@ -20,7 +20,7 @@ from contrica.explorer._repeat import command_of, script_of
 from contrica.explorer._state import ViewState
 from contrica.explorer._views import Card
 from contrica.models import save
-from contrica.report._build import checked_data
+from contrica.report._build import checked_data, groups_of_samples
 from contrica.report._material import Material, Samples
 from contrica.report._page import page
 
@@ -162,13 +162,13 @@ def _report(fits: Fits, evidence: Evidence, state: ViewState) -> bytes:
             strict=False,
         )
     ]
-    groups, known = groups_of(data), evidence.stability_of(state)
+    known = evidence.stability_of(state)
     rows, *backs = (_named(part, data.names) for part in (data.fore, *data.backs))
     material = Material(
         view.model,
         parts[0],
         tuple(parts[1:]),
-        groups=None if groups is None else groups.take(parts[0].rows),
+        *groups_of_samples(parts[0], parts[1:], **data.fit_groups),
         check=fits.beside("check", lambda: checked_data(rows, backs, data.fit_groups)),
         stability="not computed on the page" if known is None else known,
         image_shape=data.image_shape,

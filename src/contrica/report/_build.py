@@ -10,19 +10,27 @@ import numpy as np
 
 from contrica.compare import Comparison, compare_methods
 from contrica.errors import ParameterError, collected
-from contrica.estimators._background import Background
+from contrica.estimators._background import Background, background_labels
 from contrica.inference import check as check_data
 from contrica.inference import stability as resample
-from contrica.inference._data import check_model, source_scores
+from contrica.inference._data import SourceScores, check_model, groups_of_scores, source_scores
 from contrica.inference._findings import Report
 from contrica.inference._stability import Stability
 from contrica.output import output_file
 from contrica.report._material import Material, Samples, check_image_shape
 from contrica.report._page import page
-from contrica.rows.groups import as_groups
+from contrica.rows.groups import Groups
 from contrica.validation import check_count
 
-__all__ = ["HOW_STABILITY", "background_scores", "build", "checked_data", "compare_with", "write"]
+__all__ = [
+    "HOW_STABILITY",
+    "background_scores",
+    "build",
+    "checked_data",
+    "compare_with",
+    "groups_of_samples",
+    "write",
+]
 
 # What a page says of a stability that nobody asked for.
 HOW_STABILITY = "not computed; report(…, stability=100) adds it"
@@ -105,16 +113,16 @@ def build(
         )
         for i, part in enumerate(backs)
     ]
-    labels: dict[str, Any] = {"groups": groups, "background_groups": background_groups}
-    own_groups = None
-    if groups is not None:
-        own_groups = as_groups(groups, fore.n_rows, "groups", "X").take(fore.rows)
+    labels: dict[str, Any] = {
+        "groups": groups,
+        "background_groups": background_labels(background, background_groups),
+    }
     repeated: Stability | str = HOW_STABILITY
     if isinstance(stability, Stability):
         repeated = stability
     elif stability is not None:
         repeated = resample(
-            model, X, background=background, n_resamples=stability, random_state=0, **labels
+            model, X, background=own, n_resamples=stability, random_state=0, **labels
         )
     compared = comparison if isinstance(comparison, Comparison) else None
     if comparison is True:
@@ -124,7 +132,7 @@ def build(
             model,
             fore,
             tuple(behind),
-            groups=own_groups,
+            *groups_of_samples(fore, behind, **labels),
             check=checked_data(X, backs, labels),
             stability=repeated,
             comparison=compared,
@@ -190,6 +198,31 @@ def compare_with(
         **own,
         random_state=0,
     )
+
+
+def groups_of_samples(
+    fore: Samples, behind: Sequence[Samples], groups: Any = None, background_groups: Any = None
+) -> tuple[Groups | None, Groups | None]:
+    """Groups of the rows that have scores, of the foreground and of all backgrounds.
+
+    Parameters
+    ----------
+    fore : Samples
+    behind : sequence of Samples
+        All backgrounds.
+    groups, background_groups : array-like of shape (n_rows,), optional
+        Of all rows; of several backgrounds a list.
+
+    Returns
+    -------
+    tuple of (Groups or None, Groups or None)
+    """
+    scores = SourceScores(
+        *(fore.scores, np.vstack([each.scores for each in behind]), fore.rows, fore.n_rows),
+        tuple(each.rows for each in behind),
+        tuple(each.n_rows for each in behind),
+    )
+    return groups_of_scores(scores, None, groups, background_groups)
 
 
 def _scores(model: Any, rows: Any) -> np.ndarray:

@@ -83,11 +83,18 @@ def material_of_folder(folder: Path) -> Material:
         datasets = own.pop("dataset", None)
         samples += _samples(name, table, own, datasets, width, folder)
     first, *others = samples
-    groups = None
-    if "groups" in first.columns:
-        names, codes = np.unique(first.columns["groups"].astype(str), return_inverse=True)
-        groups = Groups(codes, tuple(map(str, names)))
-    return Material(model, first, tuple(others), groups=groups, check=_saved_check(folder))
+    groups, behind = (_groups(each) for each in ([first], others))
+    return Material(model, first, tuple(others), groups, behind, check=_saved_check(folder))
+
+
+def _groups(parts: Sequence[Samples]) -> Groups | None:
+    """Groups of the rows of some datasets, one below the other; a name of two is one group."""
+    cells = [each.columns.get("groups", np.array([""])).astype(str) for each in parts]
+    labels = np.concatenate([*cells, np.empty(0, dtype=str)])
+    if not labels.size or (labels == "").any():
+        return None
+    names, codes = np.unique(labels, return_inverse=True)
+    return Groups(codes.ravel(), tuple(map(str, names)))
 
 
 class _Table(NamedTuple):

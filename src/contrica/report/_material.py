@@ -198,6 +198,13 @@ class Column:
         filled[known] = codes
         return cls(name, tuple(map(str, kinds)), filled)
 
+    @property
+    def cells(self) -> np.ndarray:
+        """Numbers, or the texts of kinds, None without one: numbers of few values are texts too."""
+        if not self.levels:
+            return self.values
+        return np.array([*self.levels, None], dtype=object)[self.values]  # -1 is the last
+
 
 def _numbers(texts: np.ndarray) -> np.ndarray | None:
     try:
@@ -244,8 +251,8 @@ class Material:
     foreground : Samples
     backgrounds : tuple of Samples
         None where a folder of an earlier version has no scores of them.
-    groups : Groups or None
-        Of the foreground's rows.
+    groups, background_groups : Groups or None
+        Of the foreground's rows, and of those of all backgrounds, one below the other.
     check : Report or str
         Of the data before the fit; or why there is none.
     stability : Stability or str
@@ -261,6 +268,7 @@ class Material:
     foreground: Samples
     backgrounds: tuple[Samples, ...]
     groups: Groups | None = None
+    background_groups: Groups | None = None
     check: Report | str = ""
     stability: Stability | str = ""
     comparison: Comparison | None = None
@@ -302,9 +310,11 @@ class Material:
         for each in columns:
             if each is not None and len(each.levels) <= MAX_KINDS:
                 told[each.name] = np.full(fore.n_rows, None, dtype=object)
-                told[each.name][fore.rows] = fore.columns[each.name] if each.levels else each.values
+                told[each.name][fore.rows] = each.cells
         scores = SourceScores(fore.scores, self.background_scores, fore.rows, fore.n_rows)
-        return diagnose_scores(self.model, scores, self.groups, told, rng=generator(0))
+        return diagnose_scores(
+            self.model, scores, self.groups, told, self.background_groups, rng=generator(0)
+        )
 
     def drawn(self) -> list[Samples]:
         """The datasets as they are drawn: all rows, or a random sample that is the same every time."""
