@@ -10,7 +10,7 @@ from contrica.metrics import pattern_similarity
 from contrica.moments.fourth import cumulants
 from contrica.moments.operators import RankOneSum
 from contrica.moments.symmetric import n_packed
-from contrica.moments.third import ThirdCongruence
+from contrica.moments.third import ThirdCongruence, ThirdTensor
 from contrica.solvers import residuals, selection
 from contrica.solvers.joint import JointFit, JointProblem, Term, Terms, as_terms, fit_weights
 from contrica.solvers.ranks import choose_ranks
@@ -241,6 +241,44 @@ def test_patterns_that_start_wrong_are_found_by_what_is_most_significant(kind):
     assert len(set(each)) == each.size
     assert ((each < 8) == (np.arange(15)[right] < 8)).all()  # those of the background first
     assert (found.skewed[right] == ~UNIFORM[each]).all()
+
+
+def test_a_significant_pattern_is_added_though_it_lowers_the_objective_by_little():
+    """Third cumulants make up most of the objective, and a symmetric pattern has none."""
+    data = make_synthetic(
+        5, n_samples=2000, sources="mixed", random_state=np.random.default_rng([5, 4, 2000])
+    )
+    found = choose(data)
+    assert found.n_background + found.n_foreground >= 4
+    assert found.t_values.max(axis=0).size == found.vectors.shape[1]
+
+
+def test_what_becomes_insignificant_last_is_taken_out_too():
+    """Where a pattern is found to be symmetric, and not to be, in turn, without end."""
+    search = ended_with([[9, 9, 9], [9, 9, 9]])
+    tensors = [RankOneSum(np.ones(3), np.eye(6)[:, :3])] * 2
+    thirds = [ThirdTensor.of_terms(np.ones(3), np.eye(6)[:, :3])] * 2
+    search.terms = Terms(Term(tensor, 1.0, t % 2) for t, tensor in enumerate([*tensors, *thirds]))
+    calls = []
+
+    def tried(skewed, weak):
+        t_values = np.zeros((4, skewed.size))
+        t_values[0] = t_values[2, :2] = 20.0
+        t_values[2, -1] = 0.0 if skewed[-1] else 20.0
+        if weak:
+            t_values[:, 1] = 0.5
+        fit = JointFit(np.eye(6)[:, : skewed.size], t_values, 0.0, 0, 0.0)
+        return selection._Tried(fit, WeightEstimates(t_values, np.ones_like(t_values)), skewed)
+
+    def try_out(vectors, skewed):
+        calls.append(vectors)
+        return tried(skewed, len(calls) == selection.MAX_TURNS)
+
+    search.try_out = try_out
+    found = search.without_insignificant(tried(np.ones(3, dtype=bool), False))
+    assert len(calls) == selection.MAX_TURNS + 1
+    assert len(found) == 2
+    assert (found.strength >= search.critical(2)).all()
 
 
 def test_as_many_patterns_as_are_asked_for_are_found_though_they_are_not_significant():

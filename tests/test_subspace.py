@@ -21,6 +21,7 @@ from contrica.solvers.row_design import RowDesign
 from contrica.solvers.subspace import subspace_ica
 from contrica.solvers.varying import only_shifted, varies_more
 from tests import naive
+from tests.said import warns
 
 
 def simulated(n, p, seed, n_salient=2):
@@ -571,6 +572,54 @@ def test_what_varies_more_is_what_permuted_groups_say(paired):
     shifted = (X.mean(axis=0) - Y.mean(axis=0)) ** 2 > X.var(axis=0)
     assert_array_equal(only_shifted(problem, 3 * np.eye(8)), shifted & ~told)
     assert (~shifted & ~told).any()
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_what_too_few_groups_cannot_test_is_not_called_a_shift(paired):
+    """With 2 groups against 2, or 4 pairs, no p-value reaches the level; the largest ratio is told."""
+    rng = np.random.default_rng(0)
+    n_groups = 4 if paired else 2
+    own = np.repeat(np.arange(n_groups), 200)
+    labels = [own, own + (0 if paired else 10)]
+    X, Y = rng.laplace(size=(2, own.size, 6))
+    X[:, 2] += 8 * rng.standard_normal(own.size) + 12
+    X[:, 4] = 0.5 * X[:, 4] + 6
+    problem = problem_of(X, Y, labels)
+    assert 1 / len(problem.design.assignments(999, rng)) > 0.05
+    assert only_shifted(problem, np.eye(6)).tolist() == [False] * 4 + [True, False]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = ContrastiveICA(1, random_state=0).fit(
+            X, background=Y, groups=labels[0], background_groups=labels[1]
+        )
+    assert abs(model.components_[0, 2]) > 0.9
+
+
+@pytest.mark.parametrize("sizes", [(30, 1000), (300, 30), (2000, 2000)])
+def test_light_tails_leave_no_more_degrees_of_freedom_than_they_have(sizes):
+    """Of two values the variance has next to no sampling error but that of its mean."""
+    rng = np.random.default_rng(0)
+    X, Y = (rng.choice([-1.0, 1.0], (n, 400)) for n in sizes)
+    assert varies_more(problem_of(X, Y), np.eye(400)).mean() <= 0.1
+
+
+def test_more_patterns_than_the_foreground_has_directions_are_not_sought():
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(500, 3)) @ rng.normal(size=(3, 10)), rng.laplace(size=(500, 10))
+    with warns(PatternWarning, "fewer-patterns"):
+        model = ContrastiveICA(5, solver="subspace", random_state=0).fit(X, background=Y)
+    assert model.components_.shape == (3, 10)
+
+
+def test_a_constant_background_with_groups_has_finite_ratios():
+    rng = np.random.default_rng(0)
+    X, labels = rng.laplace(size=(500, 4)) + 5, np.repeat(np.arange(10), 50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = ContrastiveICA(2, random_state=0).fit(
+            X, background=np.ones((500, 4)), groups=labels, background_groups=labels + 10
+        )
+    assert np.isfinite(model.robust_ratio_).all()
 
 
 def test_a_pattern_of_few_groups_keeps_its_place():

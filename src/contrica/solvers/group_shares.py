@@ -9,7 +9,7 @@ import numpy as np
 from contrica.rows.groups import Groups
 from contrica.solvers.group_design import GroupShares
 from contrica.solvers.problem import Problem, Separation
-from contrica.solvers.ratio import filters_of, variances_along
+from contrica.solvers.ratio import background_variances, filters_of, variances_along
 
 __all__ = ["rank_by_groups"]
 
@@ -42,7 +42,7 @@ def rank_by_groups(problem: Problem, found: Separation) -> Separation:
     present = np.bincount(groups.codes, minlength=len(groups.names)) > 0
     about = shift if by_source else np.zeros_like(shift)
     counts, squares = _mean_squares(problem.rows[0], groups, directions, about)
-    below = variances_along(directions, problem.back.covariance)
+    below, _ = background_variances(directions, problem.fore.covariance, problem.back)
     counts = np.where(_without_largest(squares), counts[:, None], 0)
     robust = (counts * squares).sum(axis=0) / counts.sum(axis=0) / below
     squares = _mean_squares(problem.rows[0], groups, filters, shift)[1]

@@ -244,11 +244,11 @@ def _by_orders_that_tell(
         with collected() as caught_again:
             typed = _typed_contrast(task, request, ranks, found, rng)
             typed_weights = _weight_t_values(task, typed)
-        count, enough = _n_significant(task, weights), MIN_SHARE * sum(ranks.found)
-        if _n_significant(task, typed_weights) >= max(count, enough):
+        count, n_sought = _n_significant(task, weights), sum(ranks.sought)
+        if _n_significant(task, typed_weights) >= max(count, MIN_SHARE * n_sought):
             found, weights, caught = typed, typed_weights, caught_again
-        else:
-            caveat = f"some pattern is symmetric, and {count} of {sum(ranks.found)} are significant"
+        elif count < MIN_SHARE * n_sought:
+            caveat = f"some pattern is symmetric, and {count} of {n_sought} are significant"
     for warning in caught:
         warn(warning)
     return _Fit(found, weights, symmetry, caveat)

@@ -8,7 +8,13 @@ from contrica.errors import PatternWarning, warn
 from contrica.moments.estimates import Cumulants
 from contrica.moments.spectra import pseudo_solve, top_value
 
-__all__ = ["contrast_ratio", "filters_of", "source_ratio", "variances_along"]
+__all__ = [
+    "background_variances",
+    "contrast_ratio",
+    "filters_of",
+    "source_ratio",
+    "variances_along",
+]
 
 
 def contrast_ratio(
@@ -115,15 +121,8 @@ def variances_along(directions: np.ndarray, covariance: np.ndarray) -> np.ndarra
 def _ratio(
     vectors: np.ndarray, fore: np.ndarray, back: Cumulants, quiet: bool, n_features: int
 ) -> np.ndarray:
-    above, below = (
-        np.einsum("ik,ij,jk->k", vectors, form, vectors, optimize=True)
-        for form in (fore, back.covariance)
-    )
-    scale = top_value(back.covariance)
-    if scale <= 0:  # a constant background: measure against the foreground instead
-        scale = max(top_value(fore), np.finfo(float).tiny)
-    floor = max(back.n_samples, n_features) * np.finfo(float).eps * scale
-    floored = below < floor
+    above = np.einsum("ik,ij,jk->k", vectors, fore, vectors, optimize=True)
+    below, floored = background_variances(vectors, fore, back, n_features)
     if floored.any() and not quiet:
         warn(
             PatternWarning(
@@ -132,4 +131,32 @@ def _ratio(
                 "their contrast ratio is unbounded, and they are ordered by foreground variance",
             )
         )
-    return np.maximum(above, 0.0) / np.maximum(below, floor)
+    return np.maximum(above, 0.0) / below
+
+
+def background_variances(
+    directions: np.ndarray, fore: np.ndarray, back: Cumulants, n_features: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """``fᵀΣf`` of the background, floored where it is rounding as `contrast_ratio` says, and where.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (p, k)
+    fore : ndarray of shape (p, p)
+        What a background that does not vary at all is measured against.
+    back : Cumulants
+    n_features : int, optional
+        As of `contrast_ratio`.
+
+    Returns
+    -------
+    below : ndarray of shape (k,)
+    floored : ndarray of bool, shape (k,)
+    """
+    below = np.einsum("ik,ij,jk->k", directions, back.covariance, directions, optimize=True)
+    scale = top_value(back.covariance)
+    if scale <= 0:
+        scale = max(top_value(fore), np.finfo(float).tiny)
+    floor = max(back.n_samples, n_features or back.n_features) * np.finfo(float).eps * scale
+    lowest = np.maximum(floor * np.sum(directions**2, axis=0), np.finfo(float).tiny)
+    return np.maximum(below, lowest), below < lowest

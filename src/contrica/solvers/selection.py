@@ -349,19 +349,20 @@ class _Search:
     def without_insignificant(self, tried: _Tried) -> _Tried:
         """Take out the weakest patterns, some at a time, until all that are left are significant."""
         turns = 0
-        while turns < MAX_TURNS:
+        while True:
             insignificant = np.flatnonzero(tried.strength < self.critical(len(tried)))
             pair = nearest_pair(tried.fit.vectors)
             if pair is not None:  # one pattern, once
                 weaker = min(pair, key=lambda j: tried.strength[j])
                 insignificant = np.union1d(insignificant, [weaker])
-            skewed = self.skewed(tried)
+            # which patterns are symmetric need not come to rest
+            skewed = self.skewed(tried) if turns < MAX_TURNS else tried.skewed
             # beyond the budget all at once
             count = max(insignificant.size // 2, 1) if self.spent < BUDGET else insignificant.size
             count = min(count, insignificant.size, len(tried) - 1)
             if count == 0 and (skewed == tried.skewed).all():
                 break
-            turns += count == 0  # which patterns are symmetric need not come to rest
+            turns += count == 0
             weakest = insignificant[
                 np.argsort(tried.strength[insignificant], kind="stable")[:count]
             ]
@@ -383,8 +384,9 @@ class _Search:
             if self.spent > BUDGET:
                 return found, False
             for grown in map(self.kept, self.with_one_more(found)):
-                # as many patterns, and a lower objective: one was swapped for a better one
-                if len(grown) >= len(found) and grown.lowers(found):
+                # as many patterns, and a clearly lower objective: one was swapped for a better one
+                more = len(grown) > len(found) and grown.fit.objective < found.fit.objective
+                if more or (len(grown) == len(found) and grown.lowers(found)):
                     found = grown
                     break
             else:

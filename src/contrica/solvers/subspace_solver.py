@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from contrica.decompositions import Decomposition
-from contrica.errors import GroupsError, GroupWarning, ParameterError, PatternWarning, warn
+from contrica.errors import (
+    DataError,
+    GroupsError,
+    GroupWarning,
+    ParameterError,
+    PatternWarning,
+    warn,
+)
 from contrica.rows.moving import work_on
 from contrica.solvers.contrast_directions import contrast_axes
 from contrica.solvers.group_design import GroupDesign
@@ -62,7 +69,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
     # beyond it
     wanted = min(max(request.n_components or 0, scree.chosen), p)
     more = 0 if request.n_foreground is not None else wanted - dimension
-    parts = [found] if more <= 0 else [found, search(more, dimension)]
+    parts = [found] if more <= 0 else [found, *_beyond(search, more, dimension)]
     return Separation(
         foreground=Decomposition(
             np.concatenate([part.foreground.weights for part in parts]),
@@ -80,6 +87,16 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
         scree=scree,
         tier=np.repeat(np.arange(len(parts)), [part.ratio.size for part in parts]),
     )
+
+
+def _beyond(search: Callable[[int, int], SubspaceFit], more: int, skip: int) -> list[SubspaceFit]:
+    """Sources along further contrast axes; none where the foreground varies along those before only."""
+    try:
+        return [search(more, skip)]
+    except DataError as error:
+        if error.code != "constant":
+            raise
+        return []
 
 
 def _search(

@@ -42,9 +42,10 @@ def only_shifted(problem: Problem, filters: np.ndarray) -> np.ndarray:
 def varies_more(problem: Problem, filters: np.ndarray) -> np.ndarray:
     """Which sources have a larger ratio of variances than chance gives along the same filter.
 
-    Groups are assigned to the datasets anew, as by the permutation null. Of independent rows the ratio is
-    compared with F, of as many degrees of freedom as give it the variance that it has over permutations.
-    Filters were found in the same rows: this says what is a mere shift of the mean, and is no test.
+    Groups are assigned to the datasets anew, as by the permutation null; where these are too few for the
+    level, a ratio that no other assignment reaches is larger. Of independent rows the ratio is compared
+    with F, of as many degrees of freedom as give each variance its sampling error. Filters were found in
+    the same rows: this says what is a mere shift of the mean, and is no test.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def varies_more(problem: Problem, filters: np.ndarray) -> np.ndarray:
     ndarray of bool, shape (l,)
     """
     if problem.is_grouped:
-        return _p_of_groups(problem.design, filters) <= LEVEL
+        p_values, smallest = _p_of_groups(problem.design, filters)
+        return p_values <= max(LEVEL, smallest)
     return _p_of_rows(problem, filters) <= LEVEL
 
 
@@ -67,11 +69,13 @@ def _p_of_rows(problem: Problem, filters: np.ndarray) -> np.ndarray:
     n_fore, *n_backs = (part.n_samples for part in problem.datasets)
     n_back, n_means = sum(n_backs), len(backs)
     back = np.average(backs, axis=0, weights=n_backs)
-    # a variance of n Gaussian values has n − 1 degrees of freedom; heavier tails leave fewer
-    share = 2 / np.maximum(_fourth_moments(problem, filters) - 1, np.finfo(float).eps)
-    free = np.array([n_fore - 1, max(n_back - n_means, 1)])
+    free = np.array([max(n_fore - 1, 1), max(n_back - n_means, 1)])
     ratios = fore / back * (n_fore / free[0]) / (n_back / free[1])
-    return np.asarray(f_distribution.sf(ratios, *(free[:, None] * share)))
+    # the variance of n values has the variance σ⁴ (κ − 1 + 2 / (n − 1)) / n, and 2 σ⁴ / ν where it is
+    # χ² with ν degrees of freedom: n − 1 for Gaussian values, fewer where tails are heavier
+    excess = np.maximum(_fourth_moments(problem, filters) - 1, 0.0)
+    effective = 2 * (free[:, None] + 1) / (excess + 2 / free[:, None])
+    return np.asarray(f_distribution.sf(ratios, *effective))
 
 
 def _fourth_moments(problem: Problem, filters: np.ndarray) -> np.ndarray:
@@ -86,8 +90,8 @@ def _fourth_moments(problem: Problem, filters: np.ndarray) -> np.ndarray:
     return np.asarray(n_rows * sums[1] / np.maximum(sums[0] ** 2, np.finfo(float).tiny))
 
 
-def _p_of_groups(design: GroupDesign, filters: np.ndarray) -> np.ndarray:
-    """The share of assignments with as large a ratio, along every filter."""
+def _p_of_groups(design: GroupDesign, filters: np.ndarray) -> tuple[np.ndarray, float]:
+    """The share of assignments with as large a ratio, along every filter, and the least there can be."""
     groups = design.groups
     axes = like(groups.sums, filters)
     sums = to_numpy(groups.sums @ axes)
@@ -101,4 +105,5 @@ def _p_of_groups(design: GroupDesign, filters: np.ndarray) -> np.ndarray:
 
     ratios = variances(masks) / variances(1 - masks)
     # the observed assignment is the first; rounding must not decide between equals
-    return np.asarray(np.mean(ratios >= ratios[0] * (1 - 1e-9), axis=0))
+    p_values = np.asarray(np.mean(ratios >= ratios[0] * (1 - 1e-9), axis=0))
+    return p_values, 1 / len(masks)
