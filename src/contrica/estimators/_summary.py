@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.estimators._ranking import kurtosis_of, ranking_ratio
+from contrica.estimators._ranking import SHIFT, kurtosis_of, ranking_ratio, shifted
 from contrica.solvers.group_design import GroupShares
 from contrica.solvers.permutation_null import LEVEL, ContrastScree
 
@@ -17,6 +17,7 @@ __all__ = [
     "found_in_words",
     "leading_in_words",
     "leading_variables",
+    "left_out_lines",
     "summary_lines",
     "taken_as_pairs",
     "tested_by_groups",
@@ -41,6 +42,7 @@ def summary_lines(model: Any) -> Iterator[str]:
     yield f"found: {found_in_words(model)}"
     yield from (f"evidence: {told}" for told in evidence_lines(model))
     yield from (_pattern(model, i) for i in range(len(model.components_)))
+    yield from left_out_lines(model)
     yield f"solver: {model.solver_} ({model.reason_})"
     sizes = f"{_counted(model.n_foreground_, 'foreground pattern')}, in {model.n_pcs_} dimensions"
     if model.solver_ in ("paper", "joint"):
@@ -169,6 +171,7 @@ def _pattern(model: Any, number: int) -> str:
     told += carried_by(model, number)
     told.append(f"led by {leading_in_words(model, number)}")
     beyond = " (does not stand out)" if number >= model.n_foreground_ else ""
+    beyond = f" ({SHIFT})" if shifted(model)[number] else beyond
     return f"pattern {number + 1}: {', '.join(told)}{beyond}"
 
 
@@ -223,6 +226,32 @@ def leading_in_words(
         f"{f'x{j}' if known is None else known[j]} {values[j]:{shown}}{unit}"
         for j in leading_variables(model, number)[:count]
     )
+
+
+def left_out_lines(model: Any, names: Sequence[str] | None = None) -> list[str]:
+    """Shifts of the mean that were found and not kept, in words.
+
+    Parameters
+    ----------
+    model : ContrastiveICA
+    names : sequence of str, optional
+        Of the variables; by default those of the fit.
+
+    Returns
+    -------
+    list of str
+    """
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    found = []
+    for moved in getattr(model, "left_out_shifts_", ()):  # which earlier versions did not save
+        leading = ", ".join(
+            f"{f'x{j}' if known is None else known[j]} {moved[j]:+.2g} sd"
+            for j in np.argsort(-np.abs(moved), kind="stable")[:N_NAMED]
+        )
+        found.append(
+            f"left out: a shift of the mean, led by {leading}, which is not counted and not kept"
+        )
+    return found
 
 
 def tested_by_groups(model: Any) -> list[str]:
