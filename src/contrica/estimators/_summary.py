@@ -123,12 +123,19 @@ def evidence_lines(model: Any) -> Iterator[str]:
             f"({what} assigned {scree.n_assignments} times; p cannot be below "
             f"{1 / scree.n_assignments:.2g}; level {LEVEL})"
         )
-    elif choice is not None and model.n_foreground_:
+    elif choice is not None:
         tested = np.abs(model.pattern_t_values_[: model.n_foreground_])
-        if tested.size and not np.isnan(tested).any():
+        grouped = getattr(model, "groups_", None) is not None
+        ending = "standard errors of whole groups" if grouped else "rows taken as independent"
+        if not model.n_foreground_:
+            yield (
+                "no foreground pattern is significant by its weight, of which "
+                f"{choice.critical:.1f} standard errors are asked for; {ending}"
+            )
+        elif tested.size and not np.isnan(tested).any():
             yield (
                 f"every weight is at least {tested.min():.1f} standard errors from zero, where "
-                f"{choice.critical:.1f} are asked for; rows taken as independent"
+                f"{choice.critical:.1f} are asked for; {ending}"
             )
     elif model.solver_ != "plain":
         yield "not tested; contrica.inference has significance and stability"
@@ -136,7 +143,9 @@ def evidence_lines(model: Any) -> Iterator[str]:
 
 
 def taken_as_pairs(model: Any) -> list[str]:
-    """Which groups of both datasets were taken as pairs, in words; empty where none were.
+    """Which groups of both datasets a test took as pairs, in words; empty where none did.
+
+    Groups are paired where they are permuted. Standard errors of "joint" take those of each dataset.
 
     Parameters
     ----------
@@ -147,7 +156,8 @@ def taken_as_pairs(model: Any) -> list[str]:
     list of str
     """
     paired = getattr(model, "paired_groups_", None)  # which earlier versions did not save
-    if paired is None or not len(paired) or model.groups_ is None:
+    permuted = isinstance(model.scree_, ContrastScree) and model.scree_.unit == "groups"
+    if not permuted or paired is None or not len(paired) or model.groups_ is None:
         return []
     return [
         f"{len(paired)} of {len(model.groups_)} groups of the foreground have names of groups of the "
