@@ -108,6 +108,34 @@ def test_ranks_and_compare_say_it_too(tmp_path):
         assert "beta = again" in told
 
 
+DONORS = np.repeat(["d1", "d2", "d3", "d4"], 50)
+
+
+def test_a_column_of_donors_that_is_no_group_is_asked_about(tmp_path):
+    for name, part in zip(("fore", "back"), frames(), strict=True):
+        part.assign(**{"donor-id": DONORS}).to_csv(tmp_path / f"{name}.csv", index=False)
+    more = ("--components", 1, "--no-report")
+    call = ("fit", tmp_path / "fore.csv", "-b", tmp_path / "back.csv", *more, "-o")
+    told = words(run(*call, tmp_path / "one", "--drop", "donor-id"))
+    assert "--groups was not given, but there is a column donor-id with 4 values" in told
+    assert "Pass --groups donor-id if it names donors" in told
+    told = words(run(*call, tmp_path / "two", "--groups", "donor-id"))
+    assert "was not given" not in told
+
+
+def test_donors_of_one_file_are_asked_about_unless_they_choose_its_rows(tmp_path):
+    fore, back = frames()
+    both = pd.concat([fore, back]).assign(
+        kind=np.repeat(["new", "old"], 200), sample=np.tile(DONORS, 2)
+    )
+    both.to_csv(tmp_path / "all.csv", index=False)
+    call = ("ranks", tmp_path / "all.csv")
+    told = words(run(*call, "--background", "kind=old"))
+    assert "there is a column sample with 4 values" in told
+    told = words(run(*call, "--background", "sample=d1", "--drop", "kind"))
+    assert "was not given" not in told
+
+
 def test_pixels_are_no_counts():
     rng = np.random.default_rng(0)
     fore, back = rng.integers(0, 256, (2, 300, 16)).astype(float)

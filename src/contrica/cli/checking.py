@@ -12,6 +12,7 @@ import numpy as np
 from contrica.cli.pair import Data, Pair
 from contrica.errors import DelicateDataWarning, unmarked, warn
 from contrica.inference._check import column_findings
+from contrica.inference._donors import ask_for_donors
 from contrica.inference._findings import Finding
 from contrica.rows import Rows
 from contrica.rows.files.table import ID
@@ -29,7 +30,7 @@ WITH_VAR = (".h5ad", ".zarr")
 
 
 def warn_of_columns(pair: Pair, *, images: bool = False) -> None:
-    """Warn of raw counts, of identifiers among the variables, and of variables that are there twice.
+    """Warn of raw counts, of identifiers and copies among the variables, and of donors not in groups.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ def warn_of_columns(pair: Pair, *, images: bool = False) -> None:
         Whether variables are pixels, which are whole numbers anyway.
     """
     datasets = (pair.fore, *pair.backs)
+    if not any(data.groups is not None for data in datasets):
+        _ask_for_donors(pair)
     if any(data.shared is not None for data in datasets):
         return
     parts = [_some_rows(data) for data in datasets]
@@ -60,6 +63,16 @@ def warn_of_columns(pair: Pair, *, images: bool = False) -> None:
             warn(_warning(each, can_drop=can_drop))
         elif not images:
             warn(_warning(replace(each, words=where + each.words), can_drop=can_drop))
+
+
+def _ask_for_donors(pair: Pair) -> None:
+    """Ask about a column of the metadata that names donors, but for those by which rows were chosen."""
+    columns = {
+        name: [data.metadata[name] for data in (pair.fore, *pair.backs) if name in data.metadata]
+        for name in pair.fore.metadata
+        if name not in pair.chosen_by
+    }
+    ask_for_donors(columns, where="there is", rows="rows")
 
 
 def _can_skip(data: Data) -> bool:
