@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from contrica import Background, ContrastiveICA, ContrastivePCA, ProportionalContrastiveICA
+from contrica.cli.printing import fit_lines
 from contrica.errors import GroupsError, GroupWarning, ParameterError, PatternWarning
+from contrica.estimators._ranking import order_in_words
 from contrica.models import load, save
 from contrica.moments import DataSums, working
 from contrica.rows.groups import as_groups
@@ -406,6 +408,14 @@ def test_the_summary_says_what_was_tested_and_of_what(solver):
         assert ("not tested" in told) == (solver == "paper")
         assert ("whole groups" in told) == (solver != "paper" and labels is not None)
         assert ("independent" in told) == (solver != "paper" and labels is None)
+        shown = " ".join(fit_lines(model))
+        assert ("standard errors of whole groups" in shown) == (
+            solver == "joint" and labels is not None
+        )
+        assert shown.count("are taken as pairs") == told.count("are taken as pairs")
+        if solver == "joint" and rows is signal:
+            assert model.n_foreground_ == 1
+            assert order_in_words(model) == "contrast ratio, those that do not stand out last"
         if solver == "joint" and rows is X:
             assert model.n_foreground_ == 0
             assert "no foreground pattern is significant by its weight" in told

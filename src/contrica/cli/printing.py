@@ -18,7 +18,7 @@ from contrica.estimators import (
     ranking_ratio,
 )
 from contrica.estimators._ranking import SHIFT, kurtosis_of, order_in_words, p_values_of, shifted
-from contrica.estimators._summary import leading_variables, left_out_lines
+from contrica.estimators._summary import leading_variables, left_out_lines, tested_by_groups
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.selection import RankChoice
 
@@ -68,8 +68,9 @@ def fit_lines(
     if isinstance(model, ContrastiveICA):
         lines.append(f"solver: {model.solver_} ({model.reason_})")
         lines += left_out_lines(model, names)
-        groups = model.group_lines()
-        lines += groups or [f"evidence: {told}" for told in evidence_lines(model)]
+        if not tested_by_groups(model):  # of which the lines of groups tell
+            lines += [f"evidence: {told}" for told in evidence_lines(model)]
+        lines += model.group_lines()
         lines += rank_selection(model.rank_choice_, model.near_ties_)
     return lines
 
