@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from contrica import Background, ContrastiveICA, ContrastivePCA, ProportionalContrastiveICA
+from contrica.cli.printing import fit_lines
 from contrica.errors import GroupsError, GroupWarning, ParameterError, PatternWarning
+from contrica.estimators._ranking import order_in_words
 from contrica.models import load, save
 from contrica.moments import DataSums, working
 from contrica.rows.groups import as_groups
@@ -388,6 +390,35 @@ def test_a_number_of_patterns_that_is_given_is_summed_up_with_few_p_values(rng):
     model.fit(X, background=Y, groups=groups, background_groups=groups + 20)
     assert model.scree_.p_values.size < 4
     assert f"p = {model.scree_.p_values[0]:.2g} for the first" in model.summary()
+
+
+@pytest.mark.parametrize("solver", ["joint", "paper", "subspace"])
+@pytest.mark.filterwarnings("ignore::contrica.errors.ContricaWarning")
+def test_the_summary_says_what_was_tested_and_of_what(solver):
+    rng = np.random.default_rng(0)
+    X, Y = rng.exponential(size=(2, 3000, 4))
+    groups = np.repeat(np.arange(60), 50)
+    signal = X + 3 * rng.choice([-1, 1], (3000, 1)) * [1, 1, 0, 0]
+    for rows, labels in ((signal, None), (signal, groups), (X, groups)):
+        model = ContrastiveICA(2, solver=solver, random_state=0)
+        model.fit(rows, background=Y, groups=labels, background_groups=labels)
+        evidence = [line for line in model.summary().splitlines() if line.startswith("evidence")]
+        told = " ".join(evidence)
+        assert ("are taken as pairs" in told) == (solver == "subspace" and labels is not None)
+        assert ("not tested" in told) == (solver == "paper")
+        assert ("whole groups" in told) == (solver != "paper" and labels is not None)
+        assert ("independent" in told) == (solver != "paper" and labels is None)
+        shown = " ".join(fit_lines(model))
+        assert ("standard errors of whole groups" in shown) == (
+            solver == "joint" and labels is not None
+        )
+        assert shown.count("are taken as pairs") == told.count("are taken as pairs")
+        if solver == "joint" and rows is signal:
+            assert model.n_foreground_ == 1
+            assert order_in_words(model) == "contrast ratio, those that do not stand out last"
+        if solver == "joint" and rows is X:
+            assert model.n_foreground_ == 0
+            assert "no foreground pattern is significant by its weight" in told
 
 
 def test_the_summary_says_which_groups_are_taken_as_pairs(tmp_path):

@@ -29,6 +29,7 @@ from contrica.errors import (
     FileError,
     ParameterError,
 )
+from contrica.inference import check
 from contrica.moments import DataSums, common_basis, cumulants
 from contrica.rows import Blocks, as_rows, open_rows, read_table
 from tests.said import raises
@@ -782,6 +783,57 @@ def test_columns_of_text_are_named(estimator, pair):
     model = quietly(estimator(2), X[list("abcd")], background=Y[list("abcd")])
     with raises(DataError, "text-columns", "X"):
         model.transform(X[list("abcd")].assign(d="one"))
+
+
+def dates(n):
+    return pd.date_range("2020", periods=n)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        dates,
+        lambda n: dates(n).tz_localize("UTC"),
+        lambda n: dates(n) - dates(1)[0],
+        lambda n: dates(n).to_period(),
+        lambda n: np.full(n, 1 + 2j),
+    ],
+    ids=["date", "zone", "difference", "period", "complex"],
+)
+def test_columns_of_dates_and_complex_numbers_are_named(column, pair):
+    X, Y = (
+        pd.DataFrame(part, columns=list("abcd")).assign(when=column(len(part))) for part in pair
+    )
+    model = quietly(ContrastiveICA(2, random_state=0), X[list("abcd")], background=Y[list("abcd")])
+    for call in (
+        lambda: ContrastiveICA(2).fit(X, background=Y),
+        lambda: ContrastiveICA(2).partial_fit(X, background=Y),
+        lambda: check(X, background=Y),
+        lambda: model.transform(X.drop(columns="d")[["a", "b", "c", "when"]]),
+    ):
+        with raises(DataError, "text-columns", "X") as told:
+            call()
+        assert "that are not numbers: when" in str(told.value)
+        assert len(str(told.value)) < 250
+
+
+def test_names_that_are_text_and_numbers_are_refused_in_our_words(pair):
+    X, Y = (pd.DataFrame(part, columns=["a", "b", "c", 5]) for part in pair)
+    model = quietly(ContrastiveICA(2, random_state=0), X.to_numpy(), background=Y.to_numpy())
+    for call in (
+        lambda: ContrastiveICA(2).fit(X, background=Y),
+        lambda: ContrastiveICA(2).partial_fit(X, background=Y),
+        lambda: model.transform(X),
+    ):
+        with raises(DataTypeError, "mixed-names", "X") as told:
+            call()
+        assert "not: 5" in str(told.value)
+
+
+def test_durations_are_no_numbers():
+    rows = np.zeros((30, 4), dtype="m8[s]")
+    with raises(DataError, "not-numbers", "X"):
+        ContrastiveICA(2).fit(rows, background=rows)
 
 
 def test_a_row_alone_is_refused_without_its_numbers(pair):

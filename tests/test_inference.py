@@ -620,6 +620,54 @@ def test_check_finds_what_is_wrong_and_nothing_else(change, code):
     assert all(each.words and each.advice for each in found.findings)
 
 
+def volumes(rng, n):
+    return np.rint(rng.normal(8000, 1500, (n, 12)))
+
+
+def bulk_counts(rng, n):
+    means = np.exp(np.random.default_rng(5).normal(6, 1.5, 300))
+    return rng.poisson(means * rng.gamma(5, 0.2, (n, 300)))
+
+
+def sorted_ranks(rng, n):
+    return np.argsort(np.argsort(rng.standard_normal((n, 6)), axis=0), axis=0)
+
+
+@pytest.mark.parametrize(("make", "n"), [(volumes, 60), (bulk_counts, 30), (sorted_ranks, 100)])
+@pytest.mark.parametrize("seed", range(5))
+def test_measurements_in_whole_numbers_are_no_identifiers(make, n, seed):
+    rng = np.random.default_rng(seed)
+    assert "looks-like-an-id" not in check(make(rng, n), background=make(rng, n)).codes
+
+
+def test_units_of_volumes_are_judged():
+    rng = np.random.default_rng(0)
+    X, Y = volumes(rng, 60), volumes(rng, 60)
+    X[:, 3], Y[:, 3] = np.rint(1000 * X[:, 3]), np.rint(1000 * Y[:, 3])
+    assert "unequal-units" in check(X, background=Y).codes
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("chip", lambda rng, i, n: 5 + rng.permutation(n)),
+        ("chip", lambda rng, i, n: 10 * (1000 * i + rng.permutation(n))),
+        ("chip", lambda rng, i, n: np.cumsum(rng.integers(1, 10**6, n))),
+        ("chip", lambda rng, i, n: -np.cumsum(rng.integers(1, 10**6, n))),
+        ("subject id", lambda rng, i, n: rng.choice(10**9, n, replace=False)),
+        ("subjectID", lambda rng, i, n: rng.choice(10**9, n, replace=False)),
+    ],
+)
+def test_identifiers_are_found_among_volumes(name, ids):
+    rng = np.random.default_rng(0)
+    X, Y = (
+        pd.DataFrame(volumes(rng, 60)).add_prefix("vol").assign(**{name: ids(rng, i, 60)})
+        for i in range(2)
+    )
+    (told,) = [each for each in check(X, background=Y).findings if "-id" in each.code]
+    assert told.words.startswith(f"{name}: whole numbers")
+
+
 def test_findings_name_columns_and_rows():
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((300, 3)), rng.standard_normal((300, 3))

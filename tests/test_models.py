@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from contrica import ContrastiveICA, ProportionalContrastiveICA, load, save
 from contrica.datasets import make_synthetic
-from contrica.errors import FileError, FileMissingError, ParameterError
+from contrica.errors import FileError, FileMissingError, ParameterError, collected
 from contrica.estimators import (
     ContrastivePCA,
     GeneralizedContrastivePCA,
@@ -129,6 +129,30 @@ def test_near_ties_come_back_and_files_without_them_are_read(tmp_path):
     np.savez(tmp_path / "old.npz", header=np.array(json.dumps(header)), **arrays)
     older = load(tmp_path / "old.npz")
     assert older.near_ties_ == older.rank_choice_.near_ties == ()
+
+
+def test_shifts_come_back_and_files_without_them_are_read(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(2, 2000, 4))
+    X[:, 0] += 4
+    for count in (1, None):
+        model = ContrastiveICA(count, solver="subspace", random_state=0)
+        with collected():
+            model.fit(X, background=Y)
+        save(model, tmp_path / "m.npz")
+        again = load(tmp_path / "m.npz")
+        assert again.only_shifted_.tolist() == model.only_shifted_.tolist()
+        assert again.only_shifted_.any() == (count is None)
+        assert len(again.left_out_shifts_) == (count == 1)
+        assert again.left_out_shifts_.tolist() == model.left_out_shifts_.tolist()
+        assert again.summary() == model.summary()
+    header, arrays = unsealed(tmp_path / "m.npz")
+    del arrays["left_out_shifts_"], arrays["only_shifted_"]
+    np.savez(tmp_path / "old.npz", header=np.array(json.dumps(header)), **arrays)
+    older = load(tmp_path / "old.npz")
+    assert older.only_shifted_.tolist() == [False] * len(older.components_)
+    assert older.left_out_shifts_.shape == (0, 4)
+    assert "left out" not in older.summary()
 
 
 def test_t_values_are_read_by_the_name_they_had(tmp_path):

@@ -293,6 +293,22 @@ def test_other_solvers_have_paragraphs_of_their_own(model, words):
     assert not [each for each in words if each not in told]
 
 
+def test_shifts_of_the_mean_are_said_to_be_ranked_last_or_left_out():
+    X, Y, _ = pair(5)
+    X[:, 4] += 4
+    model = ContrastiveICA(None, solver="subspace", random_state=0).fit(X, background=Y)
+    assert model.only_shifted_.tolist() == [False] * (len(model.components_) - 1) + [True]
+    page = Page(build(model, X, background=Y)).text
+    assert "By contrast ratio, shifts of the mean last." in page
+    assert "a shift of the mean, ranked last" in page
+    assert "; the one that only shifts the mean is ranked last." in paragraph(model, X, Y)
+    model = ContrastiveICA(random_state=0).fit(X, background=Y)
+    told = paragraph(model, X, Y)
+    assert "ranked last" not in told
+    assert "1 pattern that only shifts the mean of the foreground was not kept." in told
+    assert "By contrast ratio." in Page(build(model, X, background=Y)).text
+
+
 def test_scores_of_a_background_that_was_divided_by_its_own_are_on_its_scale():
     X, Y, _ = pair(2)
     model = ContrastiveICA(2, scale="each", solver="subspace", random_state=0)

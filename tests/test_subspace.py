@@ -3,6 +3,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
@@ -511,6 +512,30 @@ def test_a_shift_of_the_mean_does_not_come_before_the_pattern_that_was_tested(se
     leading = np.abs(model.components_).argmax(axis=1)
     assert (leading[0], leading[-1]) == (5, 0)
     assert model.source_ratio_[-1] > model.source_ratio_[0] > 2
+    assert_array_equal(np.flatnonzero(model.only_shifted_), [len(leading) - 1])
+    lines = [line for line in model.summary().splitlines() if line.startswith("pattern ")]
+    told = [line.endswith(" (a shift of the mean, ranked last)") for line in lines]
+    assert_array_equal(told, model.only_shifted_)
+    assert model.left_out_shifts_.shape == (0, 20)
+    assert "left out" not in model.summary()
+
+
+def test_a_shift_that_is_not_kept_is_told():
+    rng = np.random.default_rng(0)
+    X, Y = rng.laplace(size=(2, 2000, 4))
+    X[:, 0] += 4
+    X[:, 2] += 2 * rng.choice([-1, 1], 2000)
+    names = ["alpha", "beta", "gamma", "delta"]
+    X, Y = (pd.DataFrame(rows, columns=names) for rows in (X, Y))
+    model = ContrastiveICA(random_state=0).fit(X, background=Y)
+    assert model.only_shifted_.tolist() == [False]
+    shifts = (X.mean() - Y.mean()) / Y.std()
+    # the filter also picks up what chance shifts the other variables by
+    assert_allclose(model.left_out_shifts_, shifts.to_numpy()[None], atol=0.1)
+    (told,) = [line for line in model.summary().splitlines() if line.startswith("left out")]
+    assert told.startswith(f"left out: a shift of the mean, led by alpha +{shifts['alpha']:.1f} sd")
+    other = ContrastiveICA(random_state=0).fit(X.to_numpy()[:, 1:], background=Y.to_numpy()[:, 1:])
+    assert other.left_out_shifts_.size == 0
 
 
 def problem_of(X, Y, labels=None):

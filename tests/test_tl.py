@@ -21,12 +21,10 @@ from contrica.errors import (
     GroupWarning,
     ParameterError,
     PatternWarning,
+    collected,
 )
 from contrica.rows import Rows
 from contrica.rows.selected import select
-
-# Most of these tests are not about donors.
-pytestmark = pytest.mark.filterwarnings("ignore:.*but adata.obs has a column donor")
 
 GENES, USED, DONORS, PER_DONOR = 40, 35, 6, 40
 RESPONDING = np.arange(5)
@@ -57,7 +55,7 @@ def made():
         obs=pd.DataFrame(
             {
                 "condition": pd.Categorical(np.where(stimulated, "stim", "ctrl")),
-                "donor": [f"d{i}" for i in donors],
+                "origin": [f"d{i}" for i in donors],  # tl.cica would ask about a column "donor"
                 "batch": donors % 2,
             },
             index=[f"cell{i}" for i in range(donors.size)],
@@ -78,7 +76,7 @@ def adata(made):
 
 @pytest.fixture(scope="module")
 def fitted(made):
-    return tl.cica(made, "condition", "ctrl", groups="donor", n_comps=2, copy=True)
+    return tl.cica(made, "condition", "ctrl", groups="origin", n_comps=2, copy=True)
 
 
 def model_of(adata, **options):
@@ -93,7 +91,7 @@ def model_of(adata, **options):
 
 def test_results_are_those_of_a_fit_by_hand(made, fitted):
     model, rows, stimulated = model_of(made, n_components=2)
-    donors = made.obs["donor"].to_numpy()
+    donors = made.obs["origin"].to_numpy()
     model.fit(
         rows[stimulated],
         background=rows[~stimulated],
@@ -121,7 +119,7 @@ def test_results_are_those_of_a_fit_by_hand(made, fitted):
     assert_array_equal(found["n_cells"], [stimulated.sum(), (~stimulated).sum()])
     asked = found["params"]
     assert (asked["foreground"], asked["background"]) == (["stim"], ["ctrl"])
-    assert (asked["groups"], asked["layer"], asked["mask_var"]) == ("donor", "", "highly_variable")
+    assert (asked["groups"], asked["layer"], asked["mask_var"]) == ("origin", "", "highly_variable")
     assert (asked["solver"], asked["random_state"]) == (model.solver_, 0)
 
 
@@ -205,7 +203,7 @@ KINDS += ["backed dense", "backed csr"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_container_gives_the_same_patterns(made, fitted, kind, tmp_path):
     adata = as_container(made.copy(), kind, tmp_path)
-    tl.cica(adata, "condition", "ctrl", groups="donor", n_comps=2)
+    tl.cica(adata, "condition", "ctrl", groups="origin", n_comps=2)
     assert_allclose(adata.varm["cica"], fitted.varm["cica"], atol=1e-8)
     assert_allclose(adata.obsm["X_cica"], fitted.obsm["X_cica"], atol=1e-8)
     assert not adata.is_view
@@ -281,7 +279,7 @@ def test_several_levels_are_one_background_and_numbers_are_levels(adata):
 
 def test_masks_layers_and_options(adata, fitted):
     adata.layers["log"], adata.X = adata.X, np.zeros_like(adata.X)
-    options = {"groups": "donor", "n_comps": 2, "layer": "log"}
+    options = {"groups": "origin", "n_comps": 2, "layer": "log"}
     for mask in ("highly_variable", np.arange(GENES) < USED):
         tl.cica(adata, "condition", "ctrl", mask_var=mask, **options)
         assert_allclose(adata.varm["cica"], fitted.varm["cica"], atol=1e-10)
@@ -360,7 +358,7 @@ def test_stability_and_significance_are_those_of_inference(fitted):
     adata = tl.stability(fitted, n_resamples=3, random_state=1, copy=True)
     tl.significance(adata)
     fore, back = rows_of(fitted)
-    donors = fitted.obs["donor"].to_numpy()
+    donors = fitted.obs["origin"].to_numpy()
     stimulated = (fitted.obs["condition"] == "stim").to_numpy()
     groups = {"groups": donors[stimulated], "background_groups": donors[~stimulated]}
     model = tl.get_model(fitted)
@@ -398,12 +396,12 @@ def test_methods_are_compared(adata, tmp_path):
     ("options", "kind", "code", "words"),
     [
         ({"groupby": "conditions"}, ParameterError, "not-there", "Did you mean 'condition'?"),
-        ({"groupby": None}, ParameterError, "not-there", "condition, donor, batch"),
+        ({"groupby": None}, ParameterError, "not-there", "condition, origin, batch"),
         ({"background": "ctrls"}, ParameterError, "not-there", "There are"),
         ({"background": []}, ParameterError, "empty", "empty"),
         ({"foreground": "stin"}, ParameterError, "not-there", "Did you mean 'stim'?"),
         ({"foreground": ["stim", "ctrl"]}, ParameterError, "overlap", "ctrl is named in both"),
-        ({"groups": "donors"}, ParameterError, "not-there", "Did you mean 'donor'?"),
+        ({"groups": "origins"}, ParameterError, "not-there", "Did you mean 'origin'?"),
         ({"layer": "log"}, ParameterError, "not-there", "There are counts"),
         ({"use_rep": "X_pca"}, ParameterError, "not-there", "There are X_first"),
         ({"use_rep": "X_first", "layer": "counts"}, ParameterError, "not-together", "layer"),
@@ -429,11 +427,11 @@ def test_bad_parameters_are_told_in_words(made, options, kind, code, words):
 
 
 def without_labels(adata):
-    adata.obs["condition"] = adata.obs["condition"].where(adata.obs["donor"] != "d1")
+    adata.obs["condition"] = adata.obs["condition"].where(adata.obs["origin"] != "d1")
 
 
 def without_donors(adata):
-    adata.obs["donor"] = adata.obs["donor"].where(adata.obs["donor"] != "d1")
+    adata.obs["origin"] = adata.obs["origin"].where(adata.obs["origin"] != "d1")
 
 
 def with_few(adata):
@@ -462,14 +460,14 @@ def without_matrix(adata):
 def test_bad_cells_are_told_in_words(adata, spoil, kind, code, words):
     spoil(adata)
     with pytest.raises(kind) as told:
-        tl.cica(adata, "condition", "ctrl", groups="donor")
+        tl.cica(adata, "condition", "ctrl", groups="origin")
     assert told.value.code == code
     assert words in str(told.value)
 
 
 def test_raw_counts_are_warned_of(adata):
     with pytest.warns(DelicateDataWarning, match=r"normalize_total.*log1p") as told:
-        tl.cica(adata, "condition", "ctrl", layer="counts", groups="donor", n_comps=1)
+        tl.cica(adata, "condition", "ctrl", layer="counts", groups="origin", n_comps=1)
     assert [each.message.code for each in told] == ["raw-counts"]
     adata.layers["counts"] = sp.csr_matrix(adata.layers["counts"])
     with pytest.warns(DelicateDataWarning, match="raw counts"):
@@ -517,7 +515,7 @@ def test_stimulated_blood_cells_have_two_interferon_programmes(real_data):
     mean = np.asarray(adata.X.mean(axis=0)).ravel()
     variance = np.asarray(adata.X.multiply(adata.X).mean(axis=0)).ravel() - mean**2
     adata.var["varies"] = np.argsort(np.argsort(-variance)) < 2000
-    tl.cica(adata, "condition", "ctrl", groups="donor", mask_var="varies", n_comps=2)
+    tl.cica(adata, "condition", "ctrl", groups="origin", mask_var="varies", n_comps=2)
     genes = tl.rank_genes(adata, test=False, n_genes=20)
     leading = [set(own) for _, own in genes.groupby("pattern")["gene"]]
     common, myeloid = {"IFIT1", "IFIT3", "ISG15", "MX1"}, {"CXCL10", "CXCL11", "APOBEC3A", "IDO1"}
@@ -536,7 +534,7 @@ def test_the_estimator_points_to_this_room(made):
 
 
 def test_genes_are_ranked_by_effect_and_tested_over_donors(made, tmp_path):
-    adata = tl.cica(made, "condition", "ctrl", groups="donor", n_comps=2, copy=True)
+    adata = tl.cica(made, "condition", "ctrl", groups="origin", n_comps=2, copy=True)
     table = tl.rank_genes(adata)
     first = table[table["pattern"] == 1]
     assert set(first["gene"][: RESPONDING.size]) == {f"g{i}" for i in RESPONDING}
@@ -564,10 +562,10 @@ def test_without_donors_there_are_effects_only(made):
 
 
 def test_too_few_donors_are_told(made):
-    adata = made[made.obs["donor"].isin(["d0", "d1"])].copy()
+    adata = made[made.obs["origin"].isin(["d0", "d1"])].copy()
     few, nothing = "smallest attainable p", "no direction"
     with pytest.warns(GroupWarning, match=few), pytest.warns(PatternWarning, match=nothing):
-        tl.cica(adata, "condition", "ctrl", groups="donor", n_comps=1)
+        tl.cica(adata, "condition", "ctrl", groups="origin", n_comps=1)
     with pytest.warns(GroupWarning, match="donors could be tested"):
         table = tl.rank_genes(adata)
     assert table["p_value"].isna().all()
@@ -582,15 +580,63 @@ def test_scanpy_goes_on_from_the_scores(made):
     assert adata.uns["neighbors"]["params"]["use_rep"] == "X_cica"
 
 
-def test_a_column_of_donors_that_was_not_given_is_asked_for(made):
-    with pytest.warns(GroupWarning, match="donor with 6 values") as told:
-        tl.cica(made, "condition", "ctrl", copy=True)
-    assert 'Pass groups="donor"' in " ".join(str(each.message) for each in told)
-    adata = made.copy()
-    adata.obs["sample_id"] = adata.obs_names  # names cells
-    adata.obs["extra"] = 1
-    adata.obs.columns = [*adata.obs.columns[:-1], "sample_id"]  # and twice
-    del adata.obs["donor"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", GroupWarning)
-        tl.cica(adata, "condition", "ctrl")
+# --- donors that were not given ---
+
+
+def told_of_donors(adata, **column):
+    """What is said of a column that is not given as groups."""
+    adata.obs[next(iter(column))] = next(iter(column.values()))
+    with collected() as found:
+        tl.cica(adata, "condition", "ctrl", n_comps=1)
+    return [each for each in found if each.code == "donors-not-given"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("donor", "donor-id", "Donor ID", "donors", "donor_name", "DonorID", "participant"),
+        *("replicate", "orig.ident", "library_id", "Patient_no", "Mouse", "sample.ids"),
+    ],
+)
+def test_a_column_of_donors_is_asked_about(adata, name):
+    (told,) = told_of_donors(adata, **{name: adata.obs["origin"]})
+    assert type(told) is GroupWarning
+    assert f"adata.obs has a column {name} with 6 values" in told.got
+    assert told.remedy.startswith(f"Pass `groups={name}`")
+    assert "pair" in told.remedy
+    tl.cica(adata, "condition", "ctrl", groups=name, n_comps=1)
+
+
+def test_what_does_not_name_donors_is_not_asked_about(adata):
+    n = adata.n_obs
+    assert told_of_donors(adata, sample_size=adata.obs["origin"].to_numpy()) == []
+    assert told_of_donors(adata, sample=np.arange(n) // 2) == []  # nearly every cell has its own
+    assert told_of_donors(adata, donor=np.arange(n) % 2) == []
+    twice = adata.copy()
+    twice.obs["sample_id"] = twice.obs_names  # names cells
+    twice.obs["extra"] = 1
+    twice.obs.columns = [*twice.obs.columns[:-1], "sample_id"]
+    assert told_of_donors(twice, other=1) == []
+    adata.obs["donor"] = adata.obs["condition"].cat.rename_categories({"ctrl": "d0"})
+    adata.obs.loc[adata.obs_names[::3], "donor"] = "stim"
+    with collected() as found:
+        tl.cica(adata, "donor", "d0", n_comps=1)
+    assert "donors-not-given" not in [each.code for each in found]
+
+
+def test_with_one_donor_on_a_side_no_groups_are_advised_that_would_be_refused(adata):
+    donors = np.where(adata.obs["condition"] == "ctrl", "d9", adata.obs["origin"])
+    (told,) = told_of_donors(adata, donor=donors)
+    assert "groups" not in told.remedy
+    assert "no test between them is possible" in told.remedy
+    with pytest.raises(GroupsError, match="of the background have one value") as caught:
+        tl.cica(adata, "condition", "ctrl", groups="donor")
+    assert caught.value.code == "one-group"
+    assert "background_groups" not in str(caught.value)
+
+
+def test_cells_without_a_donor_are_to_be_left_out_first(adata):
+    donors = adata.obs["origin"].where(adata.obs["origin"] != "d1")
+    (told,) = told_of_donors(adata, donor=donors)
+    assert "5 values" in told.got
+    assert told.remedy.startswith("Leave out 80 cells without one, and pass `groups=donor`")

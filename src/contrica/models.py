@@ -49,6 +49,7 @@ _SHAPES = {
     "foreground_weights_": ("k",),
     "score_scales_": ("k",),
     "feature_names_in_": ("p",),
+    "only_shifted_": ("k",),
 }
 _NEEDED = ("components_", "mean_", "n_features_in_", "contrast_ratio_")
 
@@ -178,7 +179,7 @@ def _older(name: str, parameters: dict[str, Any], learnt: dict[str, Any]) -> dic
         return {}
     found: dict[str, Any] = {"n_rows_sampled_": tuple(learnt.get("n_rows_sampled_", ()))}
     found |= {key: learnt.get(key) for key in ("scale_", "background_spreads_")}
-    ratio = learnt["contrast_ratio_"]
+    ratio, mean = learnt["contrast_ratio_"], learnt["mean_"]
     unknown = np.full(ratio.shape, np.nan)
     if "ranked_by_" not in learnt:
         by_source = learnt.get("solver_") == "subspace"  # whose ratios were those of the sources
@@ -189,6 +190,8 @@ def _older(name: str, parameters: dict[str, Any], learnt: dict[str, Any]) -> dic
         found["scree_"] = None
     if name == ContrastiveICA.__name__:
         found["near_ties_"] = tuple(learnt.get("near_ties_", ()))
+        found["only_shifted_"] = learnt.get("only_shifted_", np.zeros(ratio.shape, dtype=bool))
+        found["left_out_shifts_"] = learnt.get("left_out_shifts_", np.empty((0, mean.size)))
         found["foreground_skewness_weights_"] = learnt.get("foreground_skewness_weights_", unknown)
         if "solver_" not in learnt:
             found["solver_"] = "plain" if np.isnan(ratio).all() else parameters["solver"]

@@ -203,16 +203,44 @@ def in_words(name: str, data: Any = None) -> Iterator[None]:
     except (ValueError, TypeError, OverflowError) as error:
         text = _text_columns(data)
         if text:
-            raise DataError(
-                "text-columns",
-                f"{_quoted(name)} has columns that are not numbers: {_listing(text)}",
-                remedy="Convert them, or drop those that are no measurements.",
-                parameter=name,
-            ) from error
+            raise _not_numbers(text, name) from error
         kind = DataTypeError if isinstance(error, TypeError) else DataError
         # of a row alone numpy's words have all of its numbers
         said = re.sub(r"\s*array=.*?\]\.?\s+", " ", unmarked(error), flags=re.DOTALL)
         raise kind("not-a-table", said.rstrip("."), parameter=name) from error
+
+
+def _not_numbers(columns: Sequence[Any], name: str) -> DataError:
+    return DataError(
+        "text-columns",
+        f"{_quoted(name)} has columns that are not numbers: {_listing(columns)}",
+        remedy="Convert them, or drop those that are no measurements.",
+        parameter=name,
+    )
+
+
+def _check_columns(data: Any, name: str) -> None:
+    """Refuse columns of a data frame that numpy would take for numbers, or could not name in words."""
+    types = zip(getattr(data, "columns", ()), getattr(data, "dtypes", ()), strict=False)
+    # dates would be nanoseconds
+    wrong = [
+        f"{column} ({kind})"
+        for column, kind in types
+        if getattr(kind, "kind", "") in ("m", "M", "c")
+    ]
+    if wrong:
+        raise _not_numbers(wrong, name)
+    columns = list(getattr(data, "columns", ()))
+    others = [column for column in columns if not isinstance(column, str)]
+    if 0 < len(others) < len(columns):
+        raise DataTypeError(
+            "mixed-names",
+            f"{_quoted(name)} has variables that are named by text, and others that are not: "
+            f"{_listing(map(repr, others))}",
+            "names are compared, and must be of one kind",
+            f"Make all of them text: {name}.columns = {name}.columns.astype(str).",
+            name,
+        )
 
 
 def _text_columns(data: Any) -> list[Any]:
@@ -280,6 +308,8 @@ def check_dataset(data: Any, name: str) -> None:
 
 def check_numbers(data: Any, name: str) -> None:
     """Refuse what no conversion to numbers should be tried on, by the dataset's name."""
+    if hasattr(data, "dtypes"):
+        _check_columns(data, name)
     kind = getattr(getattr(data, "dtype", None), "kind", "f")
     if kind == "c":
         raise DataError(
@@ -288,7 +318,7 @@ def check_numbers(data: Any, name: str) -> None:
             remedy="Pass real ones, such as their real parts or magnitudes.",
             parameter=name,
         )
-    if kind in "USM":
+    if kind in "USMm":
         raise DataError(
             "not-numbers",
             f"{_quoted(name)} holds text or dates (dtype {data.dtype})",

@@ -3,11 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 
 from contrica.cli.checking import warn_of_columns
 from contrica.cli.pair import Data, Pair
 from contrica.errors import collected
-from contrica.rows import Rows
+from contrica.rows import Rows, as_rows, open_rows
+from contrica.rows.files import parquet
+from contrica.rows.selected import SelectedRows
 from tests.test_cli.shell import run, words
 
 pytestmark = pytest.mark.usefixtures("no_figures")
@@ -57,7 +61,7 @@ CASES = [
 
 
 def found_in(fore, back, **options):
-    parts = [Data(part, None, None) for part in (fore, back)]
+    parts = [part if isinstance(part, Data) else Data(part, None, None) for part in (fore, back)]
     with collected() as found:
         warn_of_columns(Pair(parts[0], parts[1:], ["fore", "back"], []), **options)
     return found
@@ -104,6 +108,34 @@ def test_ranks_and_compare_say_it_too(tmp_path):
         assert "beta = again" in told
 
 
+DONORS = np.repeat(["d1", "d2", "d3", "d4"], 50)
+
+
+def test_a_column_of_donors_that_is_no_group_is_asked_about(tmp_path):
+    for name, part in zip(("fore", "back"), frames(), strict=True):
+        part.assign(**{"donor-id": DONORS}).to_csv(tmp_path / f"{name}.csv", index=False)
+    more = ("--components", 1, "--no-report")
+    call = ("fit", tmp_path / "fore.csv", "-b", tmp_path / "back.csv", *more, "-o")
+    told = words(run(*call, tmp_path / "one", "--drop", "donor-id"))
+    assert "--groups was not given, but there is a column donor-id with 4 values" in told
+    assert "Pass --groups donor-id if it names donors" in told
+    told = words(run(*call, tmp_path / "two", "--groups", "donor-id"))
+    assert "was not given" not in told
+
+
+def test_donors_of_one_file_are_asked_about_unless_they_choose_its_rows(tmp_path):
+    fore, back = frames()
+    both = pd.concat([fore, back]).assign(
+        kind=np.repeat(["new", "old"], 200), sample=np.tile(DONORS, 2)
+    )
+    both.to_csv(tmp_path / "all.csv", index=False)
+    call = ("ranks", tmp_path / "all.csv")
+    told = words(run(*call, "--background", "kind=old"))
+    assert "there is a column sample with 4 values" in told
+    told = words(run(*call, "--background", "sample=d1", "--drop", "kind"))
+    assert "was not given" not in told
+
+
 def test_pixels_are_no_counts():
     rng = np.random.default_rng(0)
     fore, back = rng.integers(0, 256, (2, 300, 16)).astype(float)
@@ -139,3 +171,160 @@ def test_few_rows_are_read_of_many():
     rows = Counted(np.random.default_rng(0).laplace(size=(14000, 50)))
     assert found_in(rows, rows) == []
     assert rows.n_read <= 4000
+
+
+def test_of_first_rows_alone_it_is_said_that_they_are():
+    rng = np.random.default_rng(0)
+    rows = rng.laplace(size=(14000, 50))
+    rows[:5000] = rng.poisson(3, (5000, 50))
+    (told,) = found_in(Counted(rows), Counted(rows))
+    assert told.code == "raw-counts"
+    assert told.got.startswith("in the first 2000 rows the data look")
+
+
+# --- on disk ---
+
+
+def in_npy(frame, path):
+    np.save(f"{path}.npy", frame.to_numpy())
+    return f"{path}.npy"
+
+
+def in_hdf5(frame, path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(f"{path}.h5", "w") as file:
+        file.create_dataset("x", data=frame.to_numpy(), chunks=(700, 3))
+    return f"{path}.h5"
+
+
+def in_zarr(frame, path):
+    zarr = pytest.importorskip("zarr")
+    kind = {"shape": frame.shape, "chunks": (700, 3), "dtype": "f8"}
+    zarr.open_group(f"{path}.zarr", mode="w").create_array("x", **kind)[:] = frame.to_numpy()
+    return f"{path}.zarr"
+
+
+def in_h5ad(frame, path):
+    anndata = pytest.importorskip("anndata")
+    cells = anndata.AnnData(sp.csr_matrix(frame.to_numpy()))
+    cells.var_names = list(frame.columns)
+    cells.write_h5ad(f"{path}.h5ad")
+    return f"{path}.h5ad"
+
+
+def in_npz(frame, path):
+    sp.save_npz(f"{path}.npz", sp.csr_matrix(frame.to_numpy()))
+    return f"{path}.npz"
+
+
+def in_parquet(frame, path):
+    frame.to_parquet(f"{path}.parquet")
+    return f"{path}.parquet"
+
+
+def in_row_groups(frame, path):
+    frame.to_parquet(f"{path}.parquet", row_group_size=300)
+    return f"{path}.parquet"
+
+
+def in_parts(frame, path):
+    path.mkdir()
+    for i in range(0, len(frame), 2600):
+        frame[i : i + 2600].to_parquet(path / f"part.{i}.parquet", row_group_size=1000)
+    return path
+
+
+def in_csv(frame, path):
+    frame.to_csv(f"{path}.csv", index=False)
+    return f"{path}.csv"
+
+
+FORMATS = [
+    *(in_npy, in_hdf5, in_zarr, in_h5ad, in_npz),
+    *(in_parquet, in_row_groups, in_parts, in_csv),
+]
+
+
+def stored_pair(change, write, folder):
+    found = []
+    for i, name in enumerate(("fore", "back")):
+        rng = np.random.default_rng(i)
+        frame = pd.DataFrame(rng.laplace(size=(10000, 4)), columns=NAMES)
+        change(frame, rng)
+        opened = open_rows(write(frame, folder / name))
+        found.append(Data(as_rows(opened.rows), np.array(frame.columns), None))
+    return found
+
+
+def sorted_by_site(frame, rng):
+    for k in range(10):
+        frame[f"site_{k}"] = (np.arange(len(frame)) * 10 // len(frame) == k).astype(float)
+
+
+def by_the_minute(frame, rng):
+    frame["minute"] = np.arange(len(frame)) % 5000
+    frame["second"] = np.arange(len(frame)) % 7919
+
+
+def rare_site(frame, rng):
+    where = np.arange(len(frame))
+    for k, (start, stop) in enumerate([(0, 5000), (5000, 9990), (9990, 10000)]):
+        frame[f"site_{k}"] = ((where >= start) & (where < stop)).astype(float)
+
+
+def counts_first(frame, rng):
+    frame[:2500] = rng.poisson(3, (2500, 4))
+
+
+@pytest.mark.parametrize("write", FORMATS)
+@pytest.mark.parametrize("change", [sorted_by_site, by_the_minute, rare_site, counts_first])
+def test_of_sorted_rows_no_more_is_said_than_holds_in_all(change, write, tmp_path):
+    assert found_in(*stored_pair(change, write, tmp_path)) == []
+
+
+def late_copy(frame, rng):
+    frame["early"] = np.r_[np.zeros(6000), rng.laplace(size=len(frame) - 6000)]
+    frame["late"] = 2 * frame["early"]
+
+
+def permuted_ids(frame, rng):
+    frame["chip"] = 5 + rng.permutation(len(frame))
+
+
+@pytest.mark.parametrize("write", FORMATS)
+@pytest.mark.parametrize(
+    ("change", "code"), [(late_copy, "duplicated-columns"), (permuted_ids, "looks-like-an-id")]
+)
+def test_what_holds_in_all_rows_is_said(change, code, write, tmp_path):
+    assert [each.code for each in found_in(*stored_pair(change, write, tmp_path))] == [code]
+
+
+@pytest.mark.parametrize("write", FORMATS[:-1])
+def test_spans_are_the_rows_between(write, tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(0).laplace(size=(10000, 4)), columns=NAMES)
+    rows = as_rows(open_rows(write(frame, tmp_path / "rows")).rows)
+    bounds = [(0, 3), (250, 1400), (2500, 2700), (9999, 10000)]
+    wanted = np.vstack([frame[start:stop] for start, stop in bounds])
+    assert_array_equal(np.vstack(list(rows.spans(bounds))), wanted)
+    chosen = np.arange(10000) % 7 < 2
+    some = SelectedRows(rows, chosen, np.array([2, 0]))
+    bounds = [(0, 3), (250, 1400), (2855, 2858)]
+    wanted = frame[chosen].iloc[:, [2, 0]]
+    wanted = np.vstack([wanted[start:stop] for start, stop in bounds])
+    assert_array_equal(np.vstack(list(some.spans(bounds))), wanted)
+
+
+def test_few_row_groups_are_read_of_many(tmp_path, monkeypatch):
+    frame = pd.DataFrame(np.random.default_rng(0).laplace(size=(10000, 4)), columns=NAMES)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
+    rows, scanned = open_rows(tmp_path / "rows.parquet").rows, []
+    scan = parquet._scan
+
+    def counted(*arguments):
+        for batch in scan(*arguments):
+            scanned.append(batch.num_rows)
+            yield batch
+
+    monkeypatch.setattr(parquet, "_scan", counted)
+    assert len(np.vstack(list(rows.spans([(60, 70), (5000, 5060)])))) == 70
+    assert sum(scanned) == 150

@@ -1,3 +1,4 @@
+import json
 import os
 
 import numpy as np
@@ -153,6 +154,26 @@ def test_near_ties_are_printed(files, monkeypatch):
 
     monkeypatch.setattr(ContrastiveICA, "fit", tied)
     assert "near a tie: one decision near a tie: another [decision]" in words(fit(files, *FIT))
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_shifts_of_the_mean_are_marked_or_said_to_be_left_out(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, shift, size in (("fore", 4, 2), ("back", 0, 1)):
+        rows = rng.laplace(size=(1000, 4))
+        rows[:, 0] += shift
+        rows[:, 2] *= size
+        pd.DataFrame(rows, columns=list("abcd")).to_csv(tmp_path / f"{name}.csv", index=False)
+    result = fit(tmp_path, "--components", 3, "--no-report", "--json", out="json")
+    found = json.loads(result.stdout)["patterns"]
+    assert [each["only_shifted"] for each in found] == [False, False, True]
+    told = words(fit(tmp_path, "--components", 3, "--no-report", out="all"))
+    assert "Patterns by contrast ratio, shifts of the mean last" in told
+    assert "* does not stand out; + a shift of the mean, ranked last" in told
+    told = words(fit(tmp_path, "--no-report", out="one"))
+    assert "Patterns by contrast ratio " in told
+    assert "ranked last" not in told
+    assert "left out: a shift of the mean, led by a +2.7 sd, " in told
 
 
 @pytest.mark.usefixtures("no_figures")

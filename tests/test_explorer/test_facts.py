@@ -1,5 +1,7 @@
 """What the page is told of patterns and rows: against slow and obvious twins."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from contrica import ContrastiveICA
 from contrica.compare import compare_methods
 from contrica.errors import ContricaError, DataError, ParameterError
 from contrica.explorer import Explorer, ExplorerData, ViewState
+from contrica.explorer._callbacks_cards import _cards, _order_words
 from contrica.inference import top_features
 from contrica.moments import cumulants
 from contrica.solvers.ranks import scree
@@ -57,6 +60,22 @@ def test_cards_say_what_scores_and_the_model_say(explorer):
 
 def adjusted(share, n):
     return max(1 - (1 - share) * (n - 1) / (n - 2), 0)
+
+
+def test_cards_say_what_only_shifts_the_mean():
+    data = small_data()
+    shifted = data.fore.copy()
+    shifted[:, 4] += 4
+    explorer = Explorer(ExplorerData.of(shifted, data.backs[0]))
+    state = ViewState(solver="subspace", n_components=3)
+    told = [each.only_shifted for each in explorer.cards(state)]
+    assert told == explorer.fit(state).model.only_shifted_.tolist() == [False, False, True]
+    desk = SimpleNamespace(session=SimpleNamespace(explorer=explorer), state=state)
+    shown = dict(_cards(desk))
+    assert ["a shift of the mean, ranked last" in shown[name] for name in "012"] == told
+    assert str(_order_words(desk)) == "By contrast ratio, shifts of the mean last."
+    desk.state = ViewState(solver="subspace", n_components=1)
+    assert str(_order_words(desk)) == "By contrast ratio."
 
 
 def test_association_is_the_share_of_variance_between_kinds(explorer):

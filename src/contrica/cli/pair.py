@@ -110,12 +110,15 @@ class Pair:
         What errors call them.
     notes : list of str
         What the user should know of how they were read.
+    chosen_by : tuple of str
+        Columns by which rows of one file were chosen.
     """
 
     fore: Data
     backs: list[Data]
     files: list[str]
     notes: list[str]
+    chosen_by: tuple[str, ...] = ()
 
     @property
     def groups(self) -> dict[str, Any]:

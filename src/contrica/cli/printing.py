@@ -17,8 +17,8 @@ from contrica.estimators import (
     leading_in_words,
     ranking_ratio,
 )
-from contrica.estimators._ranking import kurtosis_of, p_values_of
-from contrica.estimators._summary import leading_variables
+from contrica.estimators._ranking import SHIFT, kurtosis_of, order_in_words, p_values_of, shifted
+from contrica.estimators._summary import leading_variables, left_out_lines, tested_by_groups
 from contrica.solvers.permutation_null import ContrastScree
 from contrica.solvers.selection import RankChoice
 
@@ -40,11 +40,15 @@ def print_fit(
         Lines to print after the table.
     """
     print_table(_patterns(model, names))
-    for line in fit_lines(model, *notes):
+    for line in fit_lines(model, *notes, names=names):
         print_line(line)
 
 
-def fit_lines(model: ContrastiveICA | ProportionalContrastiveICA, *notes: str) -> list[str]:
+def fit_lines(
+    model: ContrastiveICA | ProportionalContrastiveICA,
+    *notes: str,
+    names: Sequence[str] | None = None,
+) -> list[str]:
     """What a fit chose, and on what evidence, in words.
 
     Parameters
@@ -53,6 +57,8 @@ def fit_lines(model: ContrastiveICA | ProportionalContrastiveICA, *notes: str) -
         Fitted.
     notes : str
         Lines to begin with.
+    names : sequence of str, optional
+        Of the variables.
 
     Returns
     -------
@@ -61,8 +67,10 @@ def fit_lines(model: ContrastiveICA | ProportionalContrastiveICA, *notes: str) -
     lines = [*notes, _sizes(model), *model.gap_lines()]
     if isinstance(model, ContrastiveICA):
         lines.append(f"solver: {model.solver_} ({model.reason_})")
-        groups = model.group_lines()
-        lines += groups or [f"evidence: {told}" for told in evidence_lines(model)]
+        lines += left_out_lines(model, names)
+        if not tested_by_groups(model):  # of which the lines of groups tell
+            lines += [f"evidence: {told}" for told in evidence_lines(model)]
+        lines += model.group_lines()
         lines += rank_selection(model.rank_choice_, model.near_ties_)
     return lines
 
@@ -99,6 +107,7 @@ def fit_summary(
             "p": p_values[i],
             "t": t_values[i],
             "stands_out": i < model.n_foreground_,
+            "only_shifted": bool(shifted(model)[i]),
             "leading": [
                 {"variable": names[j], "effect": effects[i, j]}
                 for j in leading_variables(model, i)[:10]
@@ -134,7 +143,7 @@ def rank_selection(choice: RankChoice | None, near_ties: Sequence[str]) -> Itera
 
 
 def _patterns(model: Any, names: Sequence[str]) -> Table:
-    table = Table(title="Patterns by contrast ratio")
+    table = Table(title=f"Patterns by {order_in_words(model)}")
     symbol, ratios = ranking_ratio(model)
     tested, values = ("p", p_values_of(model))
     if np.isnan(values).all():
@@ -150,12 +159,14 @@ def _patterns(model: Any, names: Sequence[str]) -> Table:
     for i, (ratio, own, evidence) in enumerate(rows, start=1):
         leading = leading_in_words(model, i - 1, 5, names)
         beyond = "" if i <= model.n_foreground_ else " *"
+        beyond = " +" if shifted(model)[i - 1] else beyond
         told = (
             "" if np.isnan(evidence) else f"{evidence:.2g}" if tested == "p" else f"{evidence:.1f}"
         )
         table.add_row(f"{i}{beyond}", f"{ratio:.4g}", f"{own:.3g}", told, escape(leading))
-    if len(model.components_) > model.n_foreground_:
-        table.caption = "* does not stand out"
+    marks = {"* does not stand out": ~shifted(model)[model.n_foreground_ :]}
+    marks[f"+ {SHIFT}"] = shifted(model)
+    table.caption = "; ".join(words for words, which in marks.items() if which.any()) or None
     return table
 
 

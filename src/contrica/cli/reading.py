@@ -165,7 +165,8 @@ def _read_rows_of_one(
         + _left(len(rows[0]) - int(np.sum(rows)))
     )
     first, *others = (data.at(own) for own in rows)
-    return Pair(first, others, [path] * len(rows), notes)
+    columns = tuple(name for each in chosen for name in each.columns)
+    return Pair(first, others, [path] * len(rows), notes, columns)
 
 
 def _left(count: int) -> str:

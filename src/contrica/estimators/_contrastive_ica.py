@@ -20,6 +20,7 @@ from contrica.markup import Summary
 from contrica.moments.estimates import Storage
 from contrica.solvers.auto import SOLVERS, Choice, background_storage, n_row_groups, solve
 from contrica.solvers.deflation import DEFLATIONS, check_deflation_budget
+from contrica.solvers.filters import filters_of
 from contrica.solvers.paper_solver import solve_plain
 from contrica.solvers.problem import Problem, Separation
 from contrica.solvers.subspace_solver import check_dimension
@@ -128,7 +129,8 @@ class ContrastiveICA(BaseContrastive):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Patterns: how each salient source appears in the variables. Unit rows, the largest entry
-        positive, by decreasing ratio; of "joint" those that are not significant come last.
+        positive, by decreasing ratio; of "joint" those that are not significant come last, and of
+        "subspace" those that only shift the mean.
     filters_ : ndarray of shape (n_components, n_features)
         ``Σ_x⁺b / (bᵀΣ_x⁺b)``: the direction whose product with x recovers the source; exact when the
         columns of [A B] are independent, the best linear estimate otherwise. With "joint" and "paper" and
@@ -143,6 +145,12 @@ class ContrastiveICA(BaseContrastive):
         variance in the background (`contrica.solvers.ratio.source_ratio`). NaN without a background.
     ranked_by_ : {"contrast_ratio", "source_ratio"}
         By which of the two patterns are ranked: k(f) of "subspace", k(b) of the others.
+    only_shifted_ : ndarray of bool, shape (n_components,)
+        With "subspace": which patterns shift the mean by more than the source's deviation, and vary no
+        more in the foreground than chance gives. They are ranked last, whatever their ratio.
+    left_out_shifts_ : ndarray of shape (n_left_out, n_features)
+        Such patterns that were found and not kept: by how many standard deviations of the background the
+        mean of every variable is shifted.
     scree_ : Scree, ContrastScree or None
         What to check the ranks by: eigenvalues of both fourth cumulants (`contrica.solvers.Scree`), or of
         "subspace" the contrast ratios of all directions and their permutation null
@@ -368,6 +376,20 @@ class ContrastiveICA(BaseContrastive):
         patterns = self._lift(found.foreground.vectors[:, kept])
         signs = np.sign(np.sum(patterns * self.components_, axis=1))
         self.foreground_skewness_weights_ = skewness * signs
+        self._store_shifts(problem, found)
+
+    def _store_shifts(self, problem: Problem, found: Separation) -> None:
+        count, order = len(self.components_), found.order()
+        shifted = found.only_shifted
+        if shifted is None:
+            shifted = np.zeros(order.size, dtype=bool)
+        self.only_shifted_ = shifted[order[:count]]
+        left = found.foreground.vectors[:, order[count:][shifted[order[count:]]]]
+        self.left_out_shifts_ = np.empty((0, self.components_.shape[1]))
+        if left.size:
+            shift = problem.fore.mean - problem.back.mean
+            moved = self._lift(left * (shift @ filters_of(left, problem.fore.covariance)))
+            self.left_out_shifts_ = moved / self.background_deviations_
 
     def summary(self) -> str:
         """What was found, on what evidence, and what was chosen and why, in a few lines of text.

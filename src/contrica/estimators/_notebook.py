@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.estimators._ranking import p_values_of, ranking_ratio
+from contrica.estimators._ranking import SHIFT, p_values_of, ranking_ratio, shifted
 from contrica.estimators._summary import (
     carried_by,
     evidence_lines,
@@ -96,6 +96,8 @@ def _columns(model: Any, count: int) -> dict[str, list[Any]]:
 
 
 def _stands_out(model: Any, number: int) -> Markup | str:
+    if shifted(model)[number]:
+        return Markup(f'<span class="faint">{SHIFT}</span>')
     known = getattr(model, "n_foreground_", None)
     if known is None or number < known or getattr(model, "solver_", "") == "plain":
         return ""

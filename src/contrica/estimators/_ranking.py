@@ -8,7 +8,10 @@ import numpy as np
 
 from contrica.solvers.permutation_null import ContrastScree
 
-__all__ = ["kurtosis_of", "p_values_of", "ranking_ratio"]
+__all__ = ["SHIFT", "kurtosis_of", "order_in_words", "p_values_of", "ranking_ratio", "shifted"]
+
+# What is said of a pattern that only shifts the mean.
+SHIFT = "a shift of the mean, ranked last"
 
 
 def ranking_ratio(model: Any) -> tuple[str, np.ndarray]:
@@ -27,6 +30,43 @@ def ranking_ratio(model: Any) -> tuple[str, np.ndarray]:
     if getattr(model, "ranked_by_", "") == "source_ratio":
         return "k(f)", model.source_ratio_
     return "k(b)", model.contrast_ratio_
+
+
+def shifted(model: Any) -> np.ndarray:
+    """Which patterns of a fitted model only shift the mean, and are ranked last.
+
+    Parameters
+    ----------
+    model : an estimator of contrica
+        Fitted.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_components,)
+    """
+    found = getattr(model, "only_shifted_", None)  # which earlier versions did not save
+    return np.zeros(len(model.components_), dtype=bool) if found is None else np.asarray(found)
+
+
+def order_in_words(model: Any) -> str:
+    """What a fitted model's patterns are ranked by, after the word "by".
+
+    Parameters
+    ----------
+    model : an estimator of contrica
+        Fitted.
+
+    Returns
+    -------
+    str
+    """
+    if shifted(model).any():
+        return "contrast ratio, shifts of the mean last"
+    if getattr(model, "rank_choice_", None) is not None and len(model.components_) > max(
+        model.n_foreground_, 1
+    ):
+        return "contrast ratio, those that do not stand out last"
+    return "contrast ratio"
 
 
 def p_values_of(model: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from contrica.estimators._ranking import kurtosis_of, ranking_ratio
+from contrica.estimators._ranking import SHIFT, kurtosis_of, ranking_ratio, shifted
 from contrica.solvers.group_design import GroupShares
 from contrica.solvers.permutation_null import LEVEL, ContrastScree
 
@@ -17,6 +17,7 @@ __all__ = [
     "found_in_words",
     "leading_in_words",
     "leading_variables",
+    "left_out_lines",
     "summary_lines",
     "taken_as_pairs",
     "tested_by_groups",
@@ -41,6 +42,7 @@ def summary_lines(model: Any) -> Iterator[str]:
     yield f"found: {found_in_words(model)}"
     yield from (f"evidence: {told}" for told in evidence_lines(model))
     yield from (_pattern(model, i) for i in range(len(model.components_)))
+    yield from left_out_lines(model)
     yield f"solver: {model.solver_} ({model.reason_})"
     sizes = f"{_counted(model.n_foreground_, 'foreground pattern')}, in {model.n_pcs_} dimensions"
     if model.solver_ in ("paper", "joint"):
@@ -121,12 +123,19 @@ def evidence_lines(model: Any) -> Iterator[str]:
             f"({what} assigned {scree.n_assignments} times; p cannot be below "
             f"{1 / scree.n_assignments:.2g}; level {LEVEL})"
         )
-    elif choice is not None and model.n_foreground_:
+    elif choice is not None:
         tested = np.abs(model.pattern_t_values_[: model.n_foreground_])
-        if tested.size and not np.isnan(tested).any():
+        grouped = getattr(model, "groups_", None) is not None
+        ending = "standard errors of whole groups" if grouped else "rows taken as independent"
+        if not model.n_foreground_:
+            yield (
+                "no foreground pattern is significant by its weight, of which "
+                f"{choice.critical:.1f} standard errors are asked for; {ending}"
+            )
+        elif tested.size and not np.isnan(tested).any():
             yield (
                 f"every weight is at least {tested.min():.1f} standard errors from zero, where "
-                f"{choice.critical:.1f} are asked for; rows taken as independent"
+                f"{choice.critical:.1f} are asked for; {ending}"
             )
     elif model.solver_ != "plain":
         yield "not tested; contrica.inference has significance and stability"
@@ -134,7 +143,9 @@ def evidence_lines(model: Any) -> Iterator[str]:
 
 
 def taken_as_pairs(model: Any) -> list[str]:
-    """Which groups of both datasets were taken as pairs, in words; empty where none were.
+    """Which groups of both datasets a test took as pairs, in words; empty where none did.
+
+    Groups are paired where they are permuted. Standard errors of "joint" take those of each dataset.
 
     Parameters
     ----------
@@ -145,7 +156,8 @@ def taken_as_pairs(model: Any) -> list[str]:
     list of str
     """
     paired = getattr(model, "paired_groups_", None)  # which earlier versions did not save
-    if paired is None or not len(paired) or model.groups_ is None:
+    permuted = isinstance(model.scree_, ContrastScree) and model.scree_.unit == "groups"
+    if not permuted or paired is None or not len(paired) or model.groups_ is None:
         return []
     return [
         f"{len(paired)} of {len(model.groups_)} groups of the foreground have names of groups of the "
@@ -169,6 +181,7 @@ def _pattern(model: Any, number: int) -> str:
     told += carried_by(model, number)
     told.append(f"led by {leading_in_words(model, number)}")
     beyond = " (does not stand out)" if number >= model.n_foreground_ else ""
+    beyond = f" ({SHIFT})" if shifted(model)[number] else beyond
     return f"pattern {number + 1}: {', '.join(told)}{beyond}"
 
 
@@ -223,6 +236,32 @@ def leading_in_words(
         f"{f'x{j}' if known is None else known[j]} {values[j]:{shown}}{unit}"
         for j in leading_variables(model, number)[:count]
     )
+
+
+def left_out_lines(model: Any, names: Sequence[str] | None = None) -> list[str]:
+    """Shifts of the mean that were found and not kept, in words.
+
+    Parameters
+    ----------
+    model : ContrastiveICA
+    names : sequence of str, optional
+        Of the variables; by default those of the fit.
+
+    Returns
+    -------
+    list of str
+    """
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    found = []
+    for moved in getattr(model, "left_out_shifts_", ()):  # which earlier versions did not save
+        leading = ", ".join(
+            f"{f'x{j}' if known is None else known[j]} {moved[j]:+.2g} sd"
+            for j in np.argsort(-np.abs(moved), kind="stable")[:N_NAMED]
+        )
+        found.append(
+            f"left out: a shift of the mean, led by {leading}, which is not counted and not kept"
+        )
+    return found
 
 
 def tested_by_groups(model: Any) -> list[str]:

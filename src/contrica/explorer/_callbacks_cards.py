@@ -8,6 +8,7 @@ import dash
 import numpy as np
 from dash import Input, Output
 
+from contrica.estimators._ranking import order_in_words
 from contrica.explorer._callbacks_edit import keys_of, told
 from contrica.explorer._cards import card
 from contrica.explorer._desk import Desk, desk_of
@@ -86,7 +87,8 @@ def _cards(desk: Desk) -> list[tuple[str, Html]]:
 
 
 def _order_words(desk: Desk) -> Html:
-    words = "In your order." if desk.state.order else "By contrast ratio, the largest first."
+    model = desk.session.explorer.fit(desk.state).model
+    words = "In your order." if desk.state.order else f"By {order_in_words(model)}."
     _, waiting = desk.session.explorer.edits(desk.state)
     if len(waiting) == 1:
         words += " What you said of 1 pattern that this fit does not have is kept for when it comes back."

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from contrica.estimators._ranking import shifted
 from contrica.estimators._summary import leading_variables
 from contrica.explorer._data import ExplorerData
 from contrica.explorer._evidence import Told
@@ -99,6 +100,7 @@ def card_of(
         stands_out=told.stands_out,
         nearest_background=told.nearest_background,
         shape=told.shape,
+        only_shifted=bool(shifted(view.model)[i]),
     )
 
 

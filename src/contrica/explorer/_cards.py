@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from contrica.estimators._ranking import SHIFT
 from contrica.explorer._pieces import (
     button,
     called,
@@ -110,6 +111,7 @@ def _top(found: Card, name: str) -> Html:
         data_key="number",
     )
     weak = None if found.stands_out else element("span", "does not stand out", class_="chip")
+    weak = element("span", SHIFT, class_="chip") if found.only_shifted else weak
     return element("div", number, field, weak, buttons, class_="top")
 
 

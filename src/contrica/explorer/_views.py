@@ -206,6 +206,8 @@ class Card:
     nearest_background : tuple of (int, float) or None
     shape : str
         What the kurtosis says, in words.
+    only_shifted : bool
+        Whether the pattern only shifts the mean, and is ranked last.
     """
 
     index: int
@@ -228,6 +230,7 @@ class Card:
     stands_out: bool
     nearest_background: tuple[int, float] | None
     shape: str
+    only_shifted: bool
 
 
 @dataclass(frozen=True)

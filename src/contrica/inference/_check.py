@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import comb
 from typing import Any
 
@@ -12,6 +12,7 @@ from contrica.errors import DataError
 from contrica.estimators._background import Background, group_labels
 from contrica.estimators._missing import missing_counts
 from contrica.inference._findings import Finding, Report, joined, unusual
+from contrica.inference._identifiers import identifiers, is_whole
 from contrica.moments.projection import n_axes
 from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
 from contrica.rows.groups import Groups
@@ -31,6 +32,8 @@ FEW_ROWS_SHARE = 0.5
 DIMENSIONS = 30
 # Rows in which a column differs from its middle, from which another one like it is no chance.
 TELLING_ROWS = 10
+# Copies that a sample shows of which all rows are compared.
+MAX_COPIES = 20
 
 
 def check(
@@ -88,12 +91,13 @@ def check(
     fore, back = (_some_rows(part) for part in datasets)
     given = datasets[0].names
     names = [f"x{i}" for i in range(fore.shape[1])] if given is None else list(map(str, given))
-    ids = _ids([fore, back])
+    ids = identifiers([fore, back], names)
+    both = np.vstack([fore, back])
     sizes = (len(datasets[0]), len(datasets[1]))
     findings = [
         *_sizes(*sizes, fore.shape[1]),
         *_gaps(datasets),
-        *_columns(np.vstack([fore, back]), ids, names),
+        *_columns(both, ids, _duplicates(both), names),
         *_units([part.summary for part in datasets], ids, names),
         *_rows(fore, back),
         *_swapped(fore, back),
@@ -163,11 +167,6 @@ def _units(
         )
 
 
-def _is_whole(both: np.ndarray) -> np.ndarray:
-    """Which columns are of whole numbers, gaps aside."""
-    return np.asarray(((both == np.round(both)) | np.isnan(both)).all(axis=0))
-
-
 def look_like_counts(rows: np.ndarray, ids: Sequence[int] = ()) -> bool:
     """Whether rows look like raw counts: whole numbers, none negative, some above 2.
 
@@ -183,7 +182,7 @@ def look_like_counts(rows: np.ndarray, ids: Sequence[int] = ()) -> bool:
     bool
     """
     varies = np.fmax.reduce(rows, axis=0) > np.fmin.reduce(rows, axis=0)
-    rest = _is_whole(rows) & varies
+    rest = is_whole(rows) & varies
     rest[list(ids)] = False
     return bool(
         not (rows < 0).any()
@@ -192,7 +191,12 @@ def look_like_counts(rows: np.ndarray, ids: Sequence[int] = ()) -> bool:
     )
 
 
-def column_findings(parts: Sequence[np.ndarray], names: Sequence[str]) -> list[Finding]:
+def column_findings(
+    parts: Sequence[np.ndarray],
+    names: Sequence[str],
+    n_rows: Sequence[int] | None = None,
+    whole: Callable[[Sequence[int]], Sequence[np.ndarray]] | None = None,
+) -> list[Finding]:
     """What `check` says of single columns: raw counts, identifiers, copies of one another.
 
     Parameters
@@ -201,15 +205,49 @@ def column_findings(parts: Sequence[np.ndarray], names: Sequence[str]) -> list[F
         Rows of each dataset; a few thousand are enough. Gaps are NaN.
     names : sequence of str
         Of the columns.
+    n_rows : sequence of int, optional
+        Rows of each dataset, of which ``parts`` are a sample.
+    whole : callable, optional
+        All rows of some columns, by their numbers: what a sample says of these is said if they do.
 
     Returns
     -------
     list of Finding
     """
-    return list(_columns(np.vstack(parts), _ids(parts), names))
+    ids = identifiers(parts, names, n_rows)
+    both = np.vstack(parts)
+    copies = _duplicates(both)
+    if whole is not None and (ids or copies):
+        ids, copies = _in_all_rows(ids, copies[:MAX_COPIES], names, whole)
+    return list(_columns(both, ids, copies, names))
 
 
-def _columns(both: np.ndarray, ids: Sequence[int], names: Sequence[str]) -> Iterator[Finding]:
+def _in_all_rows(
+    ids: Sequence[int],
+    copies: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    whole: Callable[[Sequence[int]], Sequence[np.ndarray]],
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Those identifiers and copies that are it in all rows, of which one pass reads their columns."""
+    columns = sorted({*ids, *(j for pair in copies for j in pair)})
+    parts, place = whole(columns), {j: k for k, j in enumerate(columns)}
+    both = np.vstack(parts)
+
+    def is_id(j: int) -> bool:
+        return bool(identifiers([part[:, [place[j]]] for part in parts], [names[j]]))
+
+    return (
+        [j for j in ids if is_id(j)],
+        [(i, j) for i, j in copies if _are_one(both[:, [place[i], place[j]]])],
+    )
+
+
+def _columns(
+    both: np.ndarray,
+    ids: Sequence[int],
+    copies: Sequence[tuple[int, int]],
+    names: Sequence[str],
+) -> Iterator[Finding]:
     if ids:
         yield Finding(
             "looks-like-an-id",
@@ -225,32 +263,17 @@ def _columns(both: np.ndarray, ids: Sequence[int], names: Sequence[str]) -> Iter
             "the data look like raw counts: whole numbers, none negative",
             "Divide each row by its total, multiply by a common one, and take log1p.",
         )
-    copies = _duplicates(both, names)
     if copies:
         yield Finding(
             "duplicated-columns",
             "careful",
-            f"columns that are the same up to scale: {joined(copies)}",
+            "columns that are the same up to scale: "
+            f"{joined([f'{names[i]} = {names[j]}' for i, j in copies])}",
             "Keep one of each.",
         )
 
 
-def _ids(parts: Sequence[np.ndarray]) -> list[int]:
-    """Columns of whole numbers that are different in every row, of all datasets or of each."""
-    both = np.vstack(parts)
-    return [
-        int(j)
-        for j in np.flatnonzero(_is_whole(both))
-        if _is_id(both[:, j]) or all(_is_id(part[:, j]) for part in parts)
-    ]
-
-
-def _is_id(column: np.ndarray) -> bool:
-    column = column[~np.isnan(column)]
-    return column.size > 20 and np.unique(column).size > 0.999 * column.size
-
-
-def _duplicates(both: np.ndarray, names: Sequence[str]) -> list[str]:
+def _duplicates(both: np.ndarray) -> list[tuple[int, int]]:
     """Pairs of columns that are one column, up to shift and scale."""
     varying = np.flatnonzero(np.fmax.reduce(both, axis=0) > np.fmin.reduce(both, axis=0))
     unit, kept = _unit_columns(both[:: max(len(both) // 500, 1), :][:, varying])
@@ -261,7 +284,7 @@ def _duplicates(both: np.ndarray, names: Sequence[str]) -> list[str]:
     for j, column in zip(varying, np.round(unit, 8).T + 0.0, strict=True):
         first = known.setdefault(column.tobytes(), int(j))
         if first != j and _are_one(both[:, [first, j]]):
-            found.append(f"{names[first]} = {names[j]}")
+            found.append((first, int(j)))
     return found
 
 

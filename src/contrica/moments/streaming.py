@@ -31,6 +31,7 @@ from contrica.validation import (
     check_finite,
     check_n_variables,
     check_names,
+    check_numbers,
     check_same_features,
     check_width,
     in_words,
@@ -156,7 +157,8 @@ class DataSums:
         """
         rows = as_rows(X, name)
         if not isinstance(rows, Rows):
-            with in_words(name):
+            check_numbers(rows, name)
+            with in_words(name, rows):
                 rows = np.asarray(rows, dtype=float)
             if rows.ndim != 2:
                 raise DataError(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from contrica.estimators import ranking_ratio
+from contrica.estimators._ranking import SHIFT, shifted
 from contrica.estimators._summary import leading_variables
 from contrica.inference._patterns import Explanation, Feature, explain_scores, top_features
 from contrica.inference._stability import Stability
@@ -73,6 +74,8 @@ def _card(material: Material, number: int) -> Html:
         material.groups,
     )
     beyond = None if told.stands_out else element("span", "does not stand out", class_="beyond")
+    if shifted(model)[number]:
+        beyond = element("span", SHIFT, class_="beyond")
     drawn = f"Densities of score {number + 1} in the foreground and in the background"
     return element(
         "article",

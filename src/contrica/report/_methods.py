@@ -12,6 +12,7 @@ import sklearn
 
 from contrica._version import __version__
 from contrica.estimators import ContrastiveICA
+from contrica.estimators._ranking import shifted
 from contrica.inference._stability import Stability
 from contrica.report._material import Material
 from contrica.solvers.permutation_null import LEVEL, ContrastScree
@@ -217,7 +218,16 @@ def _kept(model: Any) -> Iterator[str]:
     if getattr(model, "robust_ratio_", None) is not None:
         by += ", without the groups in which it is strongest"
     what = "pattern was" if kept == 1 else "patterns were"
-    yield f"{kept} {what} kept, ranked by contrast ratio ({by})."
+    last = int(shifted(model).sum())
+    only = (
+        "one that only shifts the mean is" if last == 1 else f"{last} that only shift the mean are"
+    )
+    also = f"; the {only} ranked last" if last else ""
+    yield f"{kept} {what} kept, ranked by contrast ratio ({by}){also}."
+    left = len(getattr(model, "left_out_shifts_", ()))
+    if left:
+        more = "pattern that only shifts" if left == 1 else "patterns that only shift"
+        yield f"{left} {more} the mean of the foreground {'was' if left == 1 else 'were'} not kept."
 
 
 def _repeated(repeated: Stability | str) -> Iterator[str]:

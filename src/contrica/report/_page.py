@@ -13,6 +13,7 @@ import numpy as np
 from contrica._version import __version__
 from contrica.compare import Comparison
 from contrica.estimators import ContrastiveICA
+from contrica.estimators._ranking import order_in_words
 from contrica.estimators._summary import summary_lines
 from contrica.estimators._transformer import changed_parameters
 from contrica.inference._findings import Finding
@@ -292,7 +293,7 @@ def _still(material: Material) -> Html:
 def _patterns(material: Material) -> Iterator[Html]:
     model = material.model
     unit = "" if model.effects_ is None else EFFECT
-    yield _note(f"By contrast ratio, the largest first. {unit}")
+    yield _note(f"By {order_in_words(model)}. {unit}")
     yield element("div", cards(material), class_="cards")
     yield element(
         "details",

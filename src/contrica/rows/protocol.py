@@ -12,7 +12,7 @@ both.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -47,6 +47,8 @@ class Rows(ABC):
     is_in_memory: bool = False
     # Whether sums over them are taken by the workers of a cluster.
     is_on_cluster: bool = False
+    # Whether `spans` reads rows without all of those before them.
+    can_skip: bool = False
     # Working set of one block.
     block_bytes: int | None = None
     # Where blocks are that are tensors and stay there, such as "cuda:0".
@@ -68,6 +70,13 @@ class Rows(ABC):
     @abstractmethod
     def blocks(self, n_rows: int) -> Iterator[Any]:
         """Consecutive blocks of at most ``n_rows`` rows, dense, float64."""
+
+    def spans(self, bounds: Sequence[tuple[int, int]]) -> Iterator[Any]:
+        """Blocks of the rows from ``start`` to ``stop`` of each of the ``bounds``, where ``can_skip``.
+
+        Bounds are in order, and do not overlap. Blocks may be of parts of them.
+        """
+        raise NotImplementedError
 
     def pieces(self) -> Iterator[Any]:
         """Consecutive blocks that know ``@``; sparse ones where the container is sparse."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,12 +42,27 @@ class SelectedRows(Rows):
         )
         self.sparse, self.is_in_memory = whole.sparse, whole.is_in_memory
         self.block_bytes, self.device = whole.block_bytes, whole.device
+        self.can_skip = whole.can_skip and whole.device is None
         names = getattr(whole, "columns", None)
         self.columns = names if names is None or columns is None else names[columns]
 
     def blocks(self, n_rows: int) -> Iterator[Any]:
         """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
         return self._chosen(self._whole.blocks(n_rows))
+
+    def spans(self, bounds: Sequence[tuple[int, int]]) -> Iterator[Any]:
+        """Rows from ``start`` to ``stop`` of each of the ``bounds``, as `Rows.spans` says."""
+        if self._rows is None:
+            yield from (picked(block, None, self._columns) for block in self._whole.spans(bounds))
+            return
+        numbers, size = np.flatnonzero(self._rows), block_rows(self._whole.n_columns)
+        ends = [(numbers[start], numbers[stop - 1] + 1) for start, stop in bounds if stop > start]
+        # those of few rows that are chosen are wide
+        parts = [(i, min(i + size, stop)) for start, stop in ends for i in range(start, stop, size)]
+        chosen = np.concatenate([self._rows[start:stop] for start, stop in parts])
+        for block in self._whole.spans(parts):
+            own, chosen = np.split(chosen, [block.shape[0]])
+            yield picked(picked(block, own), None, self._columns)
 
     def pieces(self) -> Iterator[Any]:
         """Consecutive blocks that know ``@``, as `Rows.pieces` says."""

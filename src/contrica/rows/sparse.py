@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -82,7 +82,7 @@ def _bad_indices() -> DataError:
 class SparseRows(Rows):
     """A scipy matrix in compressed rows."""
 
-    sparse = is_in_memory = True
+    sparse = is_in_memory = can_skip = True
 
     def __init__(self, data: Any) -> None:
         check_indices(data)
@@ -109,6 +109,10 @@ class SparseRows(Rows):
         """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
         for start in range(0, len(self), n_rows):
             yield _written_out(self.cut(start, min(start + n_rows, len(self))))
+
+    def spans(self, bounds: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        """Rows from ``start`` to ``stop`` of each of the ``bounds``, as `Rows.spans` says."""
+        return (_written_out(self.cut(start, stop)) for start, stop in bounds)
 
     def pieces(self) -> Iterator[Any]:
         """Consecutive sparse blocks."""

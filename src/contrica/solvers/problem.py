@@ -215,6 +215,8 @@ class Separation:
     significant : ndarray of bool, shape (l,), or None
         Whether each pattern is significant, or more than a shift of the mean, where that was tested;
         others come last, or last of their tier.
+    only_shifted : ndarray of bool, shape (l,), or None
+        Which patterns only shift the mean, where that was asked.
     t_values : ndarray of shape (l,) or None
         Each weight in κ₄(x) or κ₃(x), whichever is larger, over its standard error.
     skewness_weights : ndarray of shape (l,) or None
@@ -244,6 +246,7 @@ class Separation:
     residual: float
     n_iter: int
     significant: np.ndarray | None = None
+    only_shifted: np.ndarray | None = None
     t_values: np.ndarray | None = None
     skewness_weights: np.ndarray | None = None
     rank_choice: RankChoice | None = None

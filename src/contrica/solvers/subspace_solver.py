@@ -70,6 +70,7 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
     wanted = min(max(request.n_components or 0, scree.chosen), p)
     more = 0 if request.n_foreground is not None else wanted - dimension
     parts = [found] if more <= 0 else [found, *_beyond(search, more, dimension)]
+    shifted = only_shifted(problem, np.column_stack([part.filters for part in parts]))
     return Separation(
         foreground=Decomposition(
             np.concatenate([part.foreground.weights for part in parts]),
@@ -82,7 +83,8 @@ def solve_subspace(problem: Problem, request: Request, *, rng: np.random.Generat
         ranks=Ranks(0, scree.chosen),
         residual=float("nan"),
         n_iter=found.n_iter,
-        significant=~only_shifted(problem, np.column_stack([part.filters for part in parts])),
+        significant=~shifted,
+        only_shifted=shifted,
         near_ties=_near_ties(scree),
         scree=scree,
         tier=np.repeat(np.arange(len(parts)), [part.ratio.size for part in parts]),

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from contrica.errors import DelicateDataWarning, GroupWarning, ParameterError, unmarked, warn
+from contrica.errors import DelicateDataWarning, ParameterError, unmarked, warn
 from contrica.estimators._base import BaseContrastive
 from contrica.estimators._contrastive_ica import ContrastiveICA
 from contrica.inference._check import look_like_counts
+from contrica.inference._donors import ask_for_donors, names_donors
 from contrica.rows.device import to_numpy
 from contrica.rows.memory import check_memory, memory_budget
 from contrica.rows.products import rows_times
@@ -39,8 +40,6 @@ __all__ = ["cica", "remove_background", "score"]
 
 # Cells by which raw counts are recognised.
 CLOSE_CELLS = 500
-# What a column of donors is called, "id" aside.
-DONORS = ("donor", "patient", "subject", "individual", "sample", "animal", "mouse")
 
 
 def cica(
@@ -185,26 +184,13 @@ def _model(n_comps: Any, random_state: Any, options: dict[str, Any]) -> Contrast
 
 def _ask_for_donors(adata: Any, groupby: str, cells: Cells) -> None:
     """Warn of a column that names donors, of whom each has several cells, and that was not given."""
-    used = cells.fore | cells.back
-    for i, column in enumerate(adata.obs.columns):
-        plain = str(column).lower().removesuffix("id").rstrip("_ .")
-        if column == groupby or plain not in DONORS:
-            continue
-        n_donors = adata.obs.iloc[:, i][used].nunique()
-        if 2 < n_donors < used.sum() / 2:
-            warn(
-                GroupWarning(
-                    "donors-not-given",
-                    f"`groups` was not given, but adata.obs has a column {unmarked(column)} with "
-                    f"{n_donors} values",
-                    "cells of one donor are not independent: p-values are too small, and too many "
-                    "patterns stand out",
-                    f"Pass `groups={unmarked(column)}` if it names donors, animals or samples; a name in "
-                    "both datasets is taken as one donor, and as a pair.",
-                    "groups",
-                )
-            )
-            return
+    columns = {}
+    for i, name in enumerate(adata.obs.columns):
+        if names_donors(name) and name != groupby:
+            column = adata.obs.iloc[:, i]
+            labels = np.where(column.isna(), "", column.astype(str))
+            columns[name] = [labels[cells.fore], labels[cells.back]]
+    ask_for_donors(columns, where="adata.obs has", rows="cells")
 
 
 def _warn_of_counts(source: Source, cells: Cells) -> None:

@@ -238,7 +238,18 @@ def group_labels_of(adata: Any, groups: str | None, cells: Cells) -> dict[str, A
             "Leave these cells out.",
             "groups",
         )
-    return {"groups": names[cells.fore], "background_groups": names[cells.back]}
+    found = {"groups": names[cells.fore], "background_groups": names[cells.back]}
+    for part, own in zip(("foreground", "background"), found.values(), strict=True):
+        if len(set(own)) == 1:
+            raise GroupsError(
+                "one-group",
+                f"all cells of the {part} have one value in `groups={unmarked(groups)}`: "
+                f"{unmarked(own[0])}",
+                "chance is measured between groups, so that each of both needs at least two",
+                "Leave `groups` out: what is found describes these, and others may differ.",
+                "groups",
+            )
+    return found
 
 
 class Source(NamedTuple):

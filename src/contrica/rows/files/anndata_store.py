@@ -259,7 +259,7 @@ def _strings(stored: Any) -> Any:
 class CompressedRows(Rows):
     """Compressed rows as AnnData stores them, in an HDF5 file or a zarr store."""
 
-    sparse = True
+    sparse = can_skip = True
     columns: np.ndarray | None = None
 
     def __init__(self, where: str, opener: Callable[[], Any], key: str, node: Any) -> None:
@@ -355,3 +355,7 @@ class CompressedRows(Rows):
         for piece in self.pieces():
             for start in range(0, piece.shape[0], n_rows):
                 yield piece[start : start + n_rows].toarray()
+
+    def spans(self, bounds: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        """Rows from ``start`` to ``stop`` of each of the ``bounds``, as `Rows.spans` says."""
+        return (self.rows(start, stop).toarray() for start, stop in bounds)

@@ -205,8 +205,10 @@ def open_parquet(where: str, metadata: Sequence[str] = (), *, all_metadata: bool
     return Opened(rows, rows.columns, names, taken)
 
 
-def _scan(path: Path, size: int, columns: list[str]) -> Iterator[Any]:
-    """Batches of a file in their order, one row group after another.
+def _scan(
+    path: Path, size: int, columns: list[str], chosen: np.ndarray | None = None
+) -> Iterator[Any]:
+    """Batches of a file in their order, one row group after another; of all groups or of some.
 
     pyarrow would else read sixteen groups ahead, and `pyarrow.parquet` keeps some 150 kB of each column.
     """
@@ -215,13 +217,17 @@ def _scan(path: Path, size: int, columns: list[str]) -> Iterator[Any]:
     if ADDED.intersection(source.schema.names):
         parquet = optional_module("pyarrow.parquet", "parquet files")
         with parquet.ParquetFile(path) as file:
-            yield from file.iter_batches(size, columns=columns)
+            groups = None if chosen is None else np.flatnonzero(chosen).tolist()
+            yield from file.iter_batches(size, row_groups=groups, columns=columns)
         return
     options = dataset.ParquetFragmentScanOptions(
         use_buffered_stream=True, buffer_size=READ_BYTES, pre_buffer=False
     )
     (fragment,) = source.get_fragments()
-    for ids in _row_groups([group.num_rows for group in fragment.row_groups], size):
+    for own in _row_groups([group.num_rows for group in fragment.row_groups], size):
+        ids = own if chosen is None else [number for number in own if chosen[number]]
+        if not ids:
+            continue
         yield from fragment.subset(row_group_ids=ids).to_batches(
             columns=columns,
             batch_size=size,
@@ -246,6 +252,8 @@ def _row_groups(counts: Sequence[int], size: int) -> Iterator[list[int]]:
 
 class ParquetRows(Rows):
     """Parquet files one below the other, read row group by row group."""
+
+    can_skip = True
 
     def __init__(
         self, where: str, files: list[Path], counts: list[int], columns: list[str]
@@ -296,3 +304,33 @@ class ParquetRows(Rows):
                     block, filled = np.empty((self.shape[1], size)), 0
         if filled:
             yield block[:, :filled].T
+
+    def spans(self, bounds: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        """Rows from ``start`` to ``stop`` of each of the ``bounds``, as `Rows.spans` says."""
+        first = 0
+        for path, count in zip(self._files, self._counts, strict=True):
+            own = np.zeros(count, dtype=bool)
+            for start, stop in bounds:
+                own[max(start - first, 0) : max(stop - first, 0)] = True
+            if own.any():
+                yield from self._some(path, own)
+            first += count
+
+    def _some(self, path: Path, rows: np.ndarray) -> Iterator[np.ndarray]:
+        """Some rows of a file, for which the other row groups are not read."""
+        parquet = optional_module("pyarrow.parquet", "parquet files")
+        double = optional_module("pyarrow", "parquet files").float64()
+        with reading(str(path), "a parquet file"):
+            described = parquet.read_metadata(path)
+            counts = [described.row_group(i).num_rows for i in range(described.num_row_groups)]
+            if sum(counts) != rows.size:
+                raise changed(str(path), f"{sum(counts)} rows", rows.size)
+            parts = np.split(rows, np.cumsum(counts)[:-1])
+            chosen = np.array([part.any() for part in parts])
+            left = np.concatenate([part for part in parts if part.any()])
+            for batch in _scan(path, 2**12, self._numbers, chosen):
+                own, left = np.split(left, [batch.num_rows])
+                if own.any():
+                    cells = [batch.column(name).cast(double, safe=False) for name in self._numbers]
+                    block = [each.to_numpy(zero_copy_only=False)[own] for each in cells]
+                    yield np.column_stack(block)

@@ -142,6 +142,7 @@ def open_store(
 class GridRows(Rows):
     """A two-dimensional array in an HDF5 file or a zarr store, opened for each pass."""
 
+    can_skip = True
     columns: np.ndarray | None = None
 
     def __init__(self, where: str, opener: Callable[[], Any], key: str, node: Any) -> None:
@@ -152,15 +153,23 @@ class GridRows(Rows):
     def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
         """Consecutive blocks of at most ``n_rows`` rows, as `Rows.blocks` says."""
         step = _step(n_rows, self._chunk, self.shape[1])
+        for part in self._parts([(start, start + step) for start in range(0, len(self), step)]):
+            for first in range(0, len(part), n_rows):
+                yield np.asarray(part[first : first + n_rows], dtype=np.float64)
+
+    def spans(self, bounds: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
+        """Rows from ``start`` to ``stop`` of each of the ``bounds``, as `Rows.spans` says."""
+        return (np.asarray(part, dtype=np.float64) for part in self._parts(bounds))
+
+    def _parts(self, bounds: Sequence[tuple[int, int]]) -> Iterator[np.ndarray]:
         with self._opener() as root:
             node = root[self._key] if self._key else root
             if tuple(node.shape) != self.shape:
                 raise changed(self._where, tuple(node.shape), self.shape)
-            for start in range(0, len(self), step):
+            for start, stop in bounds:
                 with reading(self._where, "an array"):
-                    part = np.asarray(node[start : start + step])
-                for first in range(0, len(part), n_rows):
-                    yield np.asarray(part[first : first + n_rows], dtype=np.float64)
+                    part = np.asarray(node[start:stop])
+                yield part
 
 
 def _step(n_rows: int, chunk: int, n_columns: int) -> int:
