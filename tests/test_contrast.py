@@ -90,7 +90,10 @@ def test_orthonormal_foreground_patterns_are_recovered_exactly():
     found = cica(fore, back, 5, 4, rng=rng)
     assert pattern_similarity(found.foreground.vectors, B) > 1 - 1e-12
     assert_allclose(found.foreground.weights, salient, rtol=1e-9)
-    assert found.residual < 1e-9
+    assert found.residual < 1e-7  # the root of a difference that is rounding
+    vectors = np.c_[found.background.vectors, found.foreground.vectors]
+    again = RankOneSum(np.r_[found.shared_weights, found.foreground.weights], vectors)
+    assert_allclose(again.flatten(), fore.fourth.flatten(), atol=1e-12)
 
 
 @pytest.mark.parametrize("step_3", ["spm", "jade", "foobi", "jennrich", "orthogonal", "htd"])
