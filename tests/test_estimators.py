@@ -607,8 +607,8 @@ def test_fewer_rows_than_variables_are_fitted_with_a_warning(rng):
             X, background=Y
         )
     text = " ".join(str(w.message) for w in caught)
-    assert "X has 25 rows for 50 variables" in text
-    assert "background has 20 rows for 50 variables" in text
+    assert "X has 25 rows in 30 dimensions" in text
+    assert "background has 20 rows in 30 dimensions" in text
     assert np.isfinite(model.components_).all()
 
 

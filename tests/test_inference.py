@@ -1152,3 +1152,18 @@ def test_narrow_rows_that_are_elsewhere_are_not_taken_for_swapped_datasets():
     model.set_params(n_components=2, n_foreground=2)
     assert severities(X, Y) == []  # the second varies as much
     assert severities(0.3 * X, Y) == ["serious"]  # and here less, unshifted
+
+
+def test_diagnose_without_the_groups_of_the_fit_says_what_it_does_not_say():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 20)
+    X, Y = rng.laplace(size=(2, 240, 4))
+    X[:, 0] *= 4
+    model = ContrastiveICA(1, n_foreground=1, solver="subspace", random_state=0)
+    model.fit(X, background=Y, groups=groups, background_groups=groups + 100)
+    age = rng.normal(size=240)
+    codes = diagnose(model, X, background=Y, covariates={"age": age}).codes
+    assert {"groups-not-given", "covariates-not-tested"} <= set(codes)
+    given = {"groups": groups, "background_groups": groups + 100}
+    codes = diagnose(model, X, background=Y, covariates={"age": age}, **given).codes
+    assert not {"groups-not-given", "covariates-not-tested"} & set(codes)

@@ -350,6 +350,9 @@ def test_stability_draws_index_resamples_and_intervals(fitted):
     model, X, Y = fitted
     with collected():
         result = stability(model, X, background=Y, n_resamples=4, random_state=0)
+    (ax,) = plots.patterns(model, components=[1], intervals=result)
+    assert ax.get_xlabel() == "loading"
+    assert len(ax.collections[0].get_paths()) == min(8, X.shape[1])
     left, right = plots.stability(result)
     dots, index = left.collections
     assert_allclose(dots.get_offsets()[:, 0], result.similarity.ravel())

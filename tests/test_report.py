@@ -402,6 +402,33 @@ def test_numbers_that_name_donors_are_names_and_no_covariate():
     assert "The sample is 9 groups, not 108 rows" in page.text
 
 
+@pytest.mark.parametrize("kind", ["number", "date", "text of a date"])
+def test_what_is_measured_once_for_each_group_is_a_covariate(kind):
+    """It tells all groups apart, as their names do, and is no name; codes without gaps are."""
+    rng = np.random.default_rng(0)
+    donors = np.repeat(np.arange(12), 30)
+    X, Y = rng.laplace(size=(2, 360, 4))
+    X[:, 0] += donors * rng.choice([-1, 1], 360) + donors
+    model = ContrastiveICA(1, solver="subspace", n_foreground=1, random_state=0)
+    model.fit(X, background=Y, groups=donors, background_groups=donors + 100)
+    days = np.datetime64("2024-01-01") + 3 * donors
+    measured = {"number": 20 + 0.7 * donors, "date": days, "text of a date": days.astype(str)}
+    metadata = {"bmi": measured[kind], "code": donors + 1, "same": donors.astype(str)}
+    fore = Samples.of("foreground", model.transform(X), metadata)
+    material = Material(
+        model,
+        fore,
+        (Samples.of("background", model.transform(Y)),),
+        groups=as_groups(donors, 360, "groups", "X"),
+    )
+    assert material.group_columns == {"bmi", "code", "same"}
+    told = [each for each in material.diagnosis().findings if each.code.startswith("covariate")]
+    assert "covariate" in [each.code for each in told]
+    assert all("covariate bmi" in each.words for each in told)
+    if kind != "number":
+        assert any("12 different dates" in each.words for each in told)
+
+
 def of_donors():
     """Twelve donors with a pattern and eight without, but for one, over three sites that are numbered."""
     rng = np.random.default_rng(0)

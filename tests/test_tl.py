@@ -515,7 +515,7 @@ def test_stimulated_blood_cells_have_two_interferon_programmes(real_data):
     mean = np.asarray(adata.X.mean(axis=0)).ravel()
     variance = np.asarray(adata.X.multiply(adata.X).mean(axis=0)).ravel() - mean**2
     adata.var["varies"] = np.argsort(np.argsort(-variance)) < 2000
-    tl.cica(adata, "condition", "ctrl", groups="origin", mask_var="varies", n_comps=2)
+    tl.cica(adata, "condition", "ctrl", groups="donor", mask_var="varies", n_comps=2)
     genes = tl.rank_genes(adata, test=False, n_genes=20)
     leading = [set(own) for _, own in genes.groupby("pattern")["gene"]]
     common, myeloid = {"IFIT1", "IFIT3", "ISG15", "MX1"}, {"CXCL10", "CXCL11", "APOBEC3A", "IDO1"}

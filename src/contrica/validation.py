@@ -513,9 +513,15 @@ def describe_columns(counts: np.ndarray, names: np.ndarray | None, limit: int = 
     return f"{index.size} variable(s): {', '.join(told)}{more}"
 
 
-def warn_delicate(X: Any, background: Any, names: np.ndarray | None) -> None:
-    """Name what limits a fit of otherwise legitimate data, from summaries of both datasets."""
+def warn_delicate(
+    X: Any, background: Any, names: np.ndarray | None, n_dimensions: int | None = None
+) -> None:
+    """Name what limits a fit of otherwise legitimate data, from summaries of both datasets.
+
+    ``n_dimensions`` are worked in at most; all variables by default.
+    """
     n, p = X.n_rows, X.low.size
+    d = min(n_dimensions or p, p)
     labels = np.array([f"x{i}" for i in range(p)], dtype=object) if names is None else names
     still = X.high == X.low
     if still.any():
@@ -534,12 +540,12 @@ def warn_delicate(X: Any, background: Any, names: np.ndarray | None) -> None:
             )
     for name, rows in (
         ("X", n),
-        ("background", p + 1 if background is None else background.n_rows),
+        ("background", d + 1 if background is None else background.n_rows),
     ):
-        if rows <= p:
+        if rows <= d:
             _delicate(
                 "few-rows",
-                f"`{name}` has {rows} rows for {p} variables: patterns follow so few rows closely",
+                f"`{name}` has {rows} rows in {d} dimensions: patterns follow so few rows closely",
                 "More rows, or fewer principal components (`n_pcs`), make the fit steadier.",
             )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from contrica.errors import collected
 from contrica.estimators._background import GroupLabels
-from contrica.moments.projection import axes_of, project_rows
+from contrica.moments.projection import axes_of, n_axes, project_rows
 from contrica.moments.symmetric import fix_signs
 from contrica.rows.dataset import Dataset, check_same_variables, read_datasets
 from contrica.rows.memory import memory_budget
@@ -59,7 +59,9 @@ class CommonRows:
         read_datasets(datasets, fill=missing == "impute", remedy=GAPS)
         fore = datasets[0]
         with collected() as warned:
-            warn_delicate(fore.summary, datasets[1].summary, fore.names)
+            warn_delicate(
+                fore.summary, datasets[1].summary, fore.names, n_axes(n_pcs, fore.n_features)
+            )
         mean, scales = fore.summary.mean, scales_of(scale, [part.summary for part in datasets])
         for part, own in zip(datasets, scales or (), strict=scales is not None):
             part.divide(own)

@@ -19,6 +19,7 @@ from contrica.estimators._notebook import NotebookRepr
 from contrica.estimators._saving import save_model
 from contrica.moments.estimates import Cumulants
 from contrica.moments.fourth import cumulants
+from contrica.moments.projection import n_axes
 from contrica.moments.symmetric import fix_signs
 from contrica.rows.containers import as_rows
 from contrica.rows.dataset import Dataset, check_same_variables, names_of, read_datasets
@@ -190,8 +191,17 @@ class ContrastTransformer(
         """Refuse, or warn of, what the ranges of the variables show; the mean is kept."""
         check_variation(summaries)
         first, *others = summaries.values()
-        warn_delicate(first, others[0] if others else None, names)
+        warn_delicate(
+            first, others[0] if others else None, names, self._n_worked_in(first.low.size)
+        )
         self.mean_ = first.mean
+
+    def _n_worked_in(self, n_features: int) -> int | None:
+        """Dimensions at most, of estimators that work in principal axes; ``None`` for all variables."""
+        basis: Any = getattr(self, "basis", None)
+        if np.ndim(basis) == 2:
+            return int(np.shape(basis)[1])
+        return n_axes(getattr(self, "n_pcs", None), n_features)
 
     def _warn_of_second_argument(self, y: Any, n_features: int) -> None:
         shape: tuple[int, ...] = getattr(y, "shape", ())

@@ -143,8 +143,8 @@ def diagnose_scores(
         *_background_groups(model, scores, own, behind),
         *_identifiable(model),
         *_ties(model),
-        *_independence(model),
-        *covariate_findings(scores, own, covariates, rng),
+        *_independence(model, own),
+        *_of_covariates(scores, own, covariates, rng),
     ]
     kept = "1 pattern was kept" if count == 1 else f"{count} patterns were kept"
     out = "1 stands" if model.n_foreground_ == 1 else f"{model.n_foreground_} stand"
@@ -370,8 +370,37 @@ def _ties(model: Any) -> Iterator[Finding]:
         yield Finding("near-tie", "note", tie, "Slightly other rows could turn this choice.")
 
 
-def _independence(model: Any) -> Iterator[Finding]:
-    if getattr(model, "groups_", None) is None:
+def _of_covariates(
+    scores: SourceScores,
+    own: Groups | None,
+    covariates: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> list[Finding]:
+    """Findings about covariates; where there are none without groups, that nothing was tested."""
+    found = list(covariate_findings(scores, own, covariates, rng))
+    if covariates and own is None and not found:
+        found = [
+            Finding(
+                "covariates-not-tested",
+                "note",
+                "no covariate explains a tenth of the variance of a score over rows; none was tested, "
+                "since rows need not be independent",
+                "Give `groups` for tests.",
+            )
+        ]
+    return found
+
+
+def _independence(model: Any, own: Groups | None) -> Iterator[Finding]:
+    if getattr(model, "groups_", None) is not None:
+        if own is None:
+            yield Finding(
+                "groups-not-given",
+                "careful",
+                "the model was fitted with groups, and none were given here: nothing is said of them",
+                "Give `groups` as to `fit`.",
+            )
+    else:
         yield Finding(
             "rows-as-independent",
             "note",

@@ -86,8 +86,8 @@ def patterns(
         Variables of each pattern, those of largest size.
     components : sequence of int, optional
         Numbers of the patterns, from 1; all by default.
-    intervals : array-like of shape (n_patterns, n_features, 2), optional
-        Of the loadings, such as ``stability(…).intervals``.
+    intervals : Stability, or array-like of shape (n_patterns, n_features, 2), optional
+        Of the loadings, as `contrica.inference.stability` returns them.
     axes : array of Axes, Figure or SubFigure, optional
         Without, a new figure of pyplot's.
     save : path, optional
@@ -97,6 +97,7 @@ def patterns(
     -------
     ndarray of Axes, shape (n_drawn,)
     """
+    intervals = getattr(intervals, "intervals", intervals)
     values, unit = _values_of(model, plain=intervals is not None)
     known = getattr(model, "feature_names_in_", None) if names is None else names
     shown = _names(known, values.shape[1])

@@ -214,6 +214,26 @@ def _numbers(texts: np.ndarray) -> np.ndarray | None:
     return found if np.isfinite(found).all() else None
 
 
+def _measured(values: np.ndarray, groups: Groups) -> np.ndarray | None:
+    """Numbers or dates of a column with one value for each group; ``None`` where these are names.
+
+    Numbers without gaps, such as 1 to 8, are names as well.
+    """
+    texts = np.array([str(each).strip() for each in values])
+    if set(texts) == set(map(str, groups.names)):
+        return None
+    numbers = _numbers(texts)
+    if numbers is None:
+        try:
+            days = texts.astype("datetime64[s]")
+        except ValueError:
+            return None
+        return None if np.isnat(days).any() else days.astype(object)
+    whole = bool((numbers == np.rint(numbers)).all())
+    counted = whole and np.ptp(numbers) + 1 == np.unique(numbers).size
+    return None if counted else numbers
+
+
 def check_image_shape(shape: Any, n_features: int) -> tuple[int, int] | None:
     """Height and width of patterns that are images.
 
@@ -301,20 +321,23 @@ class Material:
         fore = self.foreground
         if not self.backgrounds:
             return "Not made: there are no scores of the background."
-        columns = [
-            Column.of(name, values)
-            for name, values in fore.columns.items()
-            if name not in self.group_columns
-        ]
         told = {}
-        for each in columns:
-            if each is not None and len(each.levels) <= MAX_KINDS:
-                told[each.name] = np.full(fore.n_rows, None, dtype=object)
-                told[each.name][fore.rows] = each.cells
+        for name, values in fore.columns.items():
+            cells = self._covariate(name, values)
+            if cells is not None:
+                told[name] = np.full(fore.n_rows, None, dtype=object)
+                told[name][fore.rows] = cells
         scores = SourceScores(fore.scores, self.background_scores, fore.rows, fore.n_rows)
         return diagnose_scores(
             self.model, scores, self.groups, told, self.background_groups, rng=generator(0)
         )
+
+    def _covariate(self, name: str, values: np.ndarray) -> np.ndarray | None:
+        """A column as a covariate; ``None`` of one that names rows or groups, or has very many kinds."""
+        if self.groups is not None and name in self.group_columns:
+            return _measured(values, self.groups)
+        column = Column.of(name, values)
+        return None if column is None or len(column.levels) > MAX_KINDS else column.cells
 
     def drawn(self) -> list[Samples]:
         """The datasets as they are drawn: all rows, or a random sample that is the same every time."""
