@@ -31,6 +31,7 @@ __all__ = [
     "check_covariance_rank",
     "check_dataset",
     "check_finite",
+    "check_has_features",
     "check_matrix",
     "check_n_rows",
     "check_n_variables",
@@ -438,15 +439,35 @@ def check_same_features(
             remedy="Reorder its columns to match.",
             parameter=other,
         )
-    absent = [str(label) for label in names if label not in set(other_names)]
-    extra = [str(label) for label in other_names if label not in set(names)]
+    first, second = set(names), set(other_names)
+    absent = _listing(label for label in names if label not in second)
+    extra = _listing(label for label in other_names if label not in first)
+    told = [f"missing from {other}: {absent}"] if absent else []
+    told += [f"only in {other}: {extra}"] if extra else []
     raise FeaturesError(
         "names",
-        f"{other} and {name} have different features: missing from {other}: "
-        f"{_listing(absent) or 'none'}; only in {other}: {_listing(extra) or 'none'}",
+        f"{other} and {name} have different features: "
+        f"{'; '.join(told) or 'some are there more than once'}",
         remedy="Keep the common ones, in one order.",
         parameter=other,
     )
+
+
+def check_has_features(
+    names: Sequence[str], other_names: Sequence[str], *, name: str, other: str
+) -> None:
+    """A dataset has all variables of a model, each once; in any order, and it may have more."""
+    counts = Counter(other_names)
+    absent = [label for label in names if label not in counts]
+    if absent:
+        raise FeaturesError(
+            "names",
+            f"{other} has {len(names) - len(absent)} of the {len(names)} variables of {name}: missing "
+            f"from {other}: {_listing(absent)}",
+            remedy="Score rows that have all of them, by these names.",
+            parameter=other,
+        )
+    check_names([label for label in names for _ in range(counts[label])], other)
 
 
 def check_variation(summaries: Mapping[str, Any]) -> None:

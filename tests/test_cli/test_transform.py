@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from contrica import load, save
@@ -13,6 +14,8 @@ from contrica.errors import (
     ParameterError,
 )
 from contrica.rows import Rows, read_table
+from contrica.validation import check_has_features
+from tests.said import raises
 from tests.test_cli.shell import cause, refused, run, words
 
 
@@ -61,12 +64,65 @@ def test_whether_there_is_a_header_can_be_said(fitted):
         assert_allclose(read_table(fitted / f"{count}.csv").values, bare.transform(rows[-count:]))
 
 
-def test_transform_compares_names(fitted):
+def test_variables_are_found_by_their_names_and_other_columns_left_out(fitted):
     frame = pd.read_csv(fitted / "back.csv", index_col=0)
-    frame[frame.columns[::-1]].to_csv(fitted / "turned.csv")
-    said = refused(transform(fitted, fitted / "turned.csv"), FeaturesError, "order")
-    assert "turned.csv has the features of the foreground of" in said
+    assert transform(fitted, fitted / "back.csv").exit_code == 0
+    expected = read_table(fitted / "new.csv")
+    turned = frame[frame.columns[::-1]]
+    turned.to_csv(fitted / "turned.csv")
+    result = transform(fitted, fitted / "turned.csv", out="turned_scores.csv")
+    assert result.exit_code == 0, result.output
+    assert "left out" not in words(result)
+    turned.insert(2, "donor", np.arange(len(frame)) % 7)
+    turned.insert(0, "weight", 1e6)
+    turned.to_csv(fitted / "more.csv")
+    result = transform(fitted, fitted / "more.csv", out="more_scores.csv")
+    assert result.exit_code == 0, result.output
+    said = words(result)
+    assert "2 columns of" in said
+    assert "more.csv left out: not among the 5 variables of the model" in said
+    assert "warning" not in said
+    for name in ("turned", "more"):
+        scores = read_table(fitted / f"{name}_scores.csv")
+        assert_allclose(scores.values, expected.values)
+        assert list(scores.rows) == list(expected.rows)
+
+
+def test_variables_of_the_model_that_are_missing_are_named(fitted):
+    frame = pd.read_csv(fitted / "back.csv", index_col=0)
+    frame.rename(columns={"gamma": "other"}).to_csv(fitted / "less.csv")
+    said = refused(transform(fitted, fitted / "less.csv"), FeaturesError, "names")
+    assert "has 4 of the 5 variables" in said
+    assert said.count("gamma") == 1
+    assert "other" not in said
+    np.save(fitted / "wide.npy", np.zeros((9, 7)))
+    refused(transform(fitted, fitted / "wide.npy"), FeaturesError, "width")
     assert not (fitted / "new.csv").exists()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_of_genes_those_of_the_mask_are_scored(kind, fitted):
+    anndata = pytest.importorskip("anndata")
+    frame = pd.read_csv(fitted / "back.csv", index_col=0)
+    assert transform(fitted, fitted / "back.csv").exit_code == 0
+    wide = frame.assign(**{f"gene{i}": 1.0 for i in range(20)})[
+        ["gene3", *frame.columns[::-1], *(f"gene{i}" for i in range(20) if i != 3)]
+    ]
+    cells = anndata.AnnData(kind(wide.to_numpy()))
+    cells.obs_names, cells.var_names = list(frame.index), list(wide.columns)
+    cells.write_h5ad(fitted / "all.h5ad")
+    result = transform(fitted, fitted / "all.h5ad", out="all.csv")
+    assert result.exit_code == 0, result.output
+    assert "20 columns of" in words(result)
+    assert_allclose(
+        read_table(fitted / "all.csv").values, read_table(fitted / "new.csv").values, atol=1e-12
+    )
+
+
+def test_a_variable_that_is_there_twice_is_refused():
+    with raises(FeaturesError, "same-names", "new"):
+        check_has_features(["a", "b"], ["c", "a", "b", "a"], name="model", other="new")
+    check_has_features(["a", "b"], ["c", "b", "a", "c"], name="model", other="new")
 
 
 def test_what_is_no_model_is_one_sentence(files):

@@ -12,7 +12,7 @@ import numpy as np
 
 from contrica.errors import DataError
 from contrica.rows import Rows, as_rows
-from contrica.rows.selected import selected
+from contrica.rows.selected import SelectedRows, selected
 
 __all__ = ["Data", "Pair", "called_by_file", "counts", "several"]
 
@@ -89,6 +89,20 @@ class Data:
             metadata={name: cells[rows] for name, cells in self.metadata.items()},
             numbers=np.flatnonzero(rows),
         )
+
+    def over(self, names: Sequence[str]) -> Data:
+        """Some of the variables, in the order of the names given, each of which is there once."""
+        place = {name: i for i, name in enumerate(self.names)}
+        index = np.array([place[name] for name in names])
+        columns = np.array(names, dtype=object)
+        if not isinstance(self.values, Rows):
+            return replace(self, values=self.values[:, index], columns=columns)
+        shared = self.shared
+        if shared is not None:
+            shared = shared[:, index].rechunk({1: -1})  # whole rows
+        values = SelectedRows(self.values, None, index)
+        values.columns = columns
+        return replace(self, values=values, columns=columns, shared=shared)
 
 
 class _NamedArray(np.ndarray):
