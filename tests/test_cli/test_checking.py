@@ -117,10 +117,40 @@ def test_a_column_of_donors_that_is_no_group_is_asked_about(tmp_path):
     more = ("--components", 1, "--no-report")
     call = ("fit", tmp_path / "fore.csv", "-b", tmp_path / "back.csv", *more, "-o")
     told = words(run(*call, tmp_path / "one", "--drop", "donor-id"))
-    assert "--groups was not given, but there is a column donor-id with 4 values" in told
+    assert "--groups was not given, but there is a column donor-id with 4 values: rows" in told
+    assert told[told.index("--groups was") :].split(".")[0].count(", but") == 1
     assert "Pass --groups donor-id if it names donors" in told
     told = words(run(*call, tmp_path / "two", "--groups", "donor-id"))
     assert "was not given" not in told
+
+
+@pytest.mark.parametrize("numbers", [1, 10])
+def test_of_donors_by_numbers_groups_are_advised_which_take_them_out(numbers, tmp_path):
+    for name, part in zip(("fore", "back"), frames(), strict=True):
+        donors = numbers * np.repeat([3, 7, 2, 5], 50)
+        part.assign(donor=donors, batch=donors).to_csv(tmp_path / f"{name}.csv", index=False)
+    call = ("ranks", tmp_path / "fore.csv", "-b", tmp_path / "back.csv", "--drop")
+    told = words(run(*call, "batch"))
+    assert (
+        "If it names donors, pass --groups donor, which takes it out of the variables too" in told
+    )
+    assert "--drop donor" in told
+    told = words(run(*call, "batch", "--groups", "donor"))
+    assert "such a heading" not in told
+    told = words(run(*call, "donor"))
+    assert "take them out, with --drop batch" in told
+    told = words(run("ranks", tmp_path / "fore.csv", "-b", tmp_path / "back.csv"))
+    assert "pass --groups donor" in told
+    assert "with --drop batch." in told
+
+
+def test_donors_of_one_row_each_are_no_groups(tmp_path):
+    for i, part in enumerate(frames()):
+        part["donor"] = 1000 * i + np.random.default_rng(i).permutation(len(part))
+        part.to_csv(tmp_path / f"{i}.csv", index=False)
+    told = words(run("ranks", tmp_path / "0.csv", "-b", tmp_path / "1.csv"))
+    assert "take them out, with --drop donor." in told
+    assert "--groups" not in told
 
 
 def test_donors_of_one_file_are_asked_about_unless_they_choose_its_rows(tmp_path):

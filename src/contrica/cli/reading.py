@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,11 +15,23 @@ from contrica.cli.grouping import NamedGroups, RowLabels
 from contrica.cli.options import DataOptions, RowOptions
 from contrica.cli.pair import Data, Pair
 from contrica.cli.selection import Selection, is_selection, split_rows
-from contrica.errors import ContricaError, DataError, FileError, ParameterError, unmarked
+from contrica.errors import (
+    ContricaError,
+    DataError,
+    DelicateDataWarning,
+    FileError,
+    ParameterError,
+    collected,
+    unmarked,
+    warn,
+)
 from contrica.rows import Rows, as_rows, open_dask, open_rows
 from contrica.validation import check_same_features
 
 __all__ = ["read", "read_one", "read_pair"]
+
+# What the library advises about a column of donors.
+DONOR_REMEDY = re.compile(r"take it out with `metadata=(.*)`, and pass its values as `groups`")
 
 
 def read_pair(options: DataOptions, *, shared: bool = False, gaps: bool = False) -> Pair:
@@ -227,7 +240,16 @@ def read(
     Data
     """
     if not shared:
-        opened = open_rows(path, key, header=header, **more)
+        with collected(DelicateDataWarning) as said:
+            opened = open_rows(path, key, header=header, **more)
+        for each in said:
+            if each.code == "donor-column":  # of the shell --groups takes a column out by itself
+                each.remedy = DONOR_REMEDY.sub(
+                    r"pass `groups=\1`, which takes it out of the variables too; otherwise "
+                    r"`metadata=\1` does",
+                    each.remedy,
+                )
+            warn(each)
         array, values = None, as_rows(opened.rows, path)
     else:
         if more.get("metadata") or more.get("mask_var"):

@@ -21,7 +21,7 @@ from contrica.output import output_file
 from contrica.validation import check_has_features, check_same_features
 
 # Warnings of columns that are taken for variables, which names of a model's variables settle.
-NUMBERING = ("id-column", "counting-column")
+NUMBERING = ("id-column", "donor-column", "counting-column")
 
 
 def transform(

@@ -65,11 +65,10 @@ def ask_for_donors(columns: Mapping[Any, Sequence[Any]], *, where: str, rows: st
             GroupWarning(
                 "donors-not-given",
                 f"`groups` was not given, but {where} a column {unmarked(name)} with "
-                f"{len(set.union(*known))} values",
-                f"{rows} of one donor are not independent: p-values are too small, and too many "
-                "patterns stand out",
-                _remedy(unmarked(name), min(map(len, known)), n_missing, rows),
-                "groups",
+                f"{len(set.union(*known))} values: {rows} of one donor are not independent, so that "
+                "p-values are too small and too many patterns stand out",
+                remedy=_remedy(unmarked(name), min(map(len, known)), n_missing, rows),
+                parameter="groups",
             )
         )
         return

@@ -30,6 +30,10 @@ ID = re.compile(
     r"(^|[\W_])(id|ids|nr|no|number|index|batch|donor|subject|patient|animal|mouse|plate|well)$",
     re.I,
 )
+# Those of donors, of whom each may have several rows.
+DONOR = re.compile(
+    r"(^|[\W_])(donor|subject|patient|animal|mouse)([\W_]*(ids?|nr|no|number))?$", re.I
+)
 
 
 def read_table(
@@ -131,19 +135,32 @@ def _warn_of_numbering(path: Path, table: Table) -> None:
         )
         return
     names = [] if table.columns is None else [str(name) for name in table.columns]
-    ids = [
-        name for i, name in enumerate(names) if ID.search(name) and _is_whole(table.values[:, i])
-    ]
-    if ids:
-        listed = unmarked(",".join(ids))
-        warn(
-            DelicateDataWarning(
-                "id-column",
-                f"{listed} of {unmarked(path)}: whole numbers under such a heading are taken for "
-                "measurements",
-                remedy=f"If they number or name samples, take them out, with `metadata={listed}`.",
-            )
-        )
+    values_of = {name: table.values[:, i] for i, name in enumerate(names) if ID.search(name)}
+    ids = [name for name, values in values_of.items() if _is_whole(values)]
+    donors = [name for name in ids if DONOR.search(name) and _repeats(values_of[name])]
+    others = [name for name in ids if name not in donors]
+    for name in map(unmarked, donors):
+        remedy = f"take it out with `metadata={name}`, and pass its values as `groups`."
+        warn(_taken_for_numbers("donor-column", name, path, f"If it names donors, {remedy}"))
+    if others:
+        listed = unmarked(",".join(others))
+        remedy = f"If they number or name samples, take them out, with `metadata={listed}`."
+        warn(_taken_for_numbers("id-column", listed, path, remedy))
+
+
+def _taken_for_numbers(code: str, listed: str, path: Path, remedy: str) -> DelicateDataWarning:
+    return DelicateDataWarning(
+        code,
+        f"{listed} of {unmarked(path)}: whole numbers under such a heading are taken for measurements",
+        remedy=remedy,
+    )
+
+
+def _repeats(values: np.ndarray) -> bool:
+    """Whether there are several numbers, of which each is that of several rows, in the mean."""
+    known = values[np.isfinite(values)]
+    count = np.unique(known).size
+    return 1 < count <= known.size / 2
 
 
 def _is_whole(values: np.ndarray) -> bool:
