@@ -29,7 +29,9 @@ def _is_missing(label: object) -> bool:
     return label is None or str(label) in ("nan", "NaT", "<NA>")
 
 
-def numbered_groups(labels: Any, n_rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
+def numbered_groups(
+    labels: Any, n_rows: int, *, colours: bool = False
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Number of each row's group, -1 where it has none, and the names of the groups.
 
     Parameters
@@ -38,6 +40,8 @@ def numbered_groups(labels: Any, n_rows: int) -> tuple[np.ndarray, tuple[str, ..
         Rows without one have None, NaN or an empty text.
     n_rows : int
         Rows of the foreground.
+    colours : bool
+        Whether errors and warnings speak of colours, which labels are for in a fit, or of the silhouette.
 
     Returns
     -------
@@ -60,7 +64,8 @@ def numbered_groups(labels: Any, n_rows: int) -> tuple[np.ndarray, tuple[str, ..
         raise DataError(
             "groups",
             f"`labels` name {len(names)} group(s) among {n_rows - unlabelled} labelled rows",
-            "a silhouette needs at least two groups, and fewer groups than rows",
+            f"{'colours need' if colours else 'a silhouette needs'} at least two groups, and fewer "
+            "groups than rows",
             "Leave the labels out, or give others.",
             "labels",
         )
@@ -68,8 +73,8 @@ def numbered_groups(labels: Any, n_rows: int) -> tuple[np.ndarray, tuple[str, ..
         warn(
             DelicateDataWarning(
                 "unlabelled",
-                f"{unlabelled} of {n_rows} rows have no label: they are fitted like all others, but stay "
-                "out of the silhouette",
+                f"{unlabelled} of {n_rows} rows have no label: they are fitted like all others, but "
+                + ("have no group's colour" if colours else "stay out of the silhouette"),
                 parameter="labels",
             )
         )

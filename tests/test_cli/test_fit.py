@@ -300,6 +300,17 @@ def test_memory_and_device_are_passed_on(files, monkeypatch):
     assert "'memory_limit': None, 'device': None" in words(fit(files))
 
 
+def test_labels_are_colours_and_no_silhouette_is_spoken_of(files, no_figures):
+    (files / "labels.txt").write_text("a\nb\n\n" * 100)
+    result = fit(files, *FIT, "--no-report", "--labels", files / "labels.txt")
+    assert result.exit_code == 0, result.output
+    assert "100 of 300 rows have no label: they are fitted like all others" in words(result)
+    assert "silhouette" not in words(result)
+    (files / "labels.txt").write_text("a\n" * 300)
+    result = fit(files, *FIT, "--labels", files / "labels.txt", "--overwrite")
+    assert "colours need at least two groups" in refused(result, DataError, "groups", "labels")
+
+
 # --- bad input ---
 
 

@@ -58,7 +58,7 @@ def test_by_default_gaps_are_refused_and_the_option_is_named(gappy):
     result = fit(files, *SUBSPACE)
     assert cause(result).code == "not-numbers"
     assert isinstance(cause(result), FileError)
-    assert "--missing impute" in words(result)
+    assert "Add --missing impute, or fill or drop missing values first." in words(result)
     np.save(files / "fore.npy", fore.to_numpy())
     np.save(files / "back.npy", back.to_numpy())
     call = ("fit", files / "fore.npy", "--background", files / "back.npy", "--out", files / "o")

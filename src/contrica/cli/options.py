@@ -220,7 +220,8 @@ class DataOptions(RowOptions):
         str | None,
         typer.Option(
             help="A column, or a csv, tsv or txt with a label for each foreground row, after an "
-            "optional column of row names. For colours and silhouettes only; it chooses nothing."
+            "optional column of row names. For colours, and for the silhouettes of compare and of "
+            "reports with --compare; it chooses nothing."
         ),
     ] = None
 

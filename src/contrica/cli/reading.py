@@ -62,6 +62,8 @@ def read_pair(options: DataOptions, *, shared: bool = False, gaps: bool = False)
     except FileError as error:
         if not gaps and error.code in ("not-numbers", "not-finite"):
             _read_pair(options, shared=shared, gaps=True)  # a wrong name is the first thing to fix
+        # of a command that has the option
+        error.remedy = error.remedy.replace("`missing=impute` to a fit", "`missing=impute`")
         raise
 
 

@@ -181,7 +181,7 @@ def _background_scores(
 
 def _coloured(data: Data) -> tuple[np.ndarray | None, Sequence[str] | None]:
     """Numbers of the labels, and their names."""
-    return numbered_groups(data.labels, len(data.values))
+    return numbered_groups(data.labels, len(data.values), colours=True)
 
 
 def write_metadata(path: Path, fore: Data, backs: Sequence[Data]) -> None:

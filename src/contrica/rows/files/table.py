@@ -112,7 +112,7 @@ def _check_complete(path: Path, table: Table) -> None:
             "not-finite",
             f"{unmarked(path)}: sample {row + 1}, variable {column + 1}{unmarked(name)} is "
             f"{table.values[row, column]}, one of {len(bad)} cell(s) without a finite number",
-            remedy="Fill or drop missing values first; fit does, with `missing=impute`.",
+            remedy="Add `missing=impute` to a fit, or fill or drop missing values first.",
         )
 
 

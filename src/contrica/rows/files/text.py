@@ -399,7 +399,7 @@ def _not_a_number(layout: _Layout, line: int, place: int, cell: str) -> FileErro
         texts = unmarked(",".join(layout.texts))
         remedy = f"Columns of text are no variables: take them out, with `metadata={texts}`."
     if _is_gap(cell):
-        remedy = "Fix it, or fill or drop missing values first; fit does, with `missing=impute`."
+        remedy = "Add `missing=impute` to a fit, or fill or drop missing values first."
     if layout.decimal_comma and "." in cell:
         remedy = "The numbers of this file have decimal commas: write this one so too."
     if layout.width == 1 or (";" in cell and layout.delimiter != ";"):
