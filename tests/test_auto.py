@@ -314,7 +314,7 @@ def test_a_dimension_in_question_is_near_a_tie(few, monkeypatch):
     monkeypatch.setattr(subspace_solver, "count_directions", lambda design, **options: found)
     model = fit(few, 2, solver="subspace")
     assert model.near_ties_ == (
-        "1 to 3 directions stand out; 2 were counted (p = 0.04, 0.07 is near the level 0.05)",
+        "1 to 3 directions stand out; 2 were counted (p = 0.04, 0.07 are near the level 0.05)",
     )
 
 

@@ -28,6 +28,7 @@ from contrica.errors import (
     FeaturesError,
     FileError,
     ParameterError,
+    collected,
 )
 from contrica.inference import check
 from contrica.moments import DataSums, common_basis, cumulants
@@ -527,6 +528,30 @@ def test_what_is_not_a_table_is_an_error_of_ours(estimator, pair):
         estimator(2).fit(pl.DataFrame(pair[0]).lazy(), background=pair[1])
     with raises(DataTypeError, "lazy", "background"):
         estimator(2).fit(pair[0], background=pl.DataFrame(pair[1]).lazy())
+
+
+@every_estimator
+def test_a_dataset_without_rows_is_named(estimator, pair):
+    X, Y = pair
+    frames = [pytest.importorskip("pandas").DataFrame(part) for part in pair]
+    for fore, back in ((X, Y), frames, [sp.csr_matrix(part) for part in pair]):
+        with raises(DataError, "too-few-rows", "background") as caught:
+            estimator(2).fit(fore, background=back[:0])
+        assert "background has no rows" in str(caught.value)
+        with raises(DataError, "too-few-rows", "X"):
+            estimator(2).fit(fore[:0], background=back)
+
+
+@every_estimator
+def test_other_names_in_transform_are_said_without_a_lone_full_stop(estimator, pair):
+    pd = pytest.importorskip("pandas")
+    X, Y = (pd.DataFrame(part).add_prefix("v") for part in pair)
+    with collected():
+        model = estimator(2).fit(X, background=Y)
+    for other in (X.rename(columns={"v0": "w"}), X[X.columns[::-1]]):
+        with raises(DataError, "not-a-table", "X") as caught:
+            model.transform(other)
+        assert "\n." not in str(caught.value)
 
 
 def test_several_backgrounds_may_be_blocks(pair):

@@ -208,7 +208,7 @@ def in_words(name: str, data: Any = None) -> Iterator[None]:
         kind = DataTypeError if isinstance(error, TypeError) else DataError
         # of a row alone numpy's words have all of its numbers
         said = re.sub(r"\s*array=.*?\]\.?\s+", " ", unmarked(error), flags=re.DOTALL)
-        raise kind("not-a-table", said.rstrip("."), parameter=name) from error
+        raise kind("not-a-table", said.rstrip(". \n"), parameter=name) from error
 
 
 def _not_numbers(columns: Sequence[Any], name: str) -> DataError:
@@ -292,17 +292,20 @@ def check_width(width: int, n_features: int | None, name: str) -> None:
 
 
 def check_dataset(data: Any, name: str) -> None:
-    """Refuse what no conversion to numbers should be tried on, and single rows, by the dataset's name."""
+    """Refuse what no conversion to numbers should be tried on, and fewer than two rows, by name."""
     check_numbers(data, name)
     shape = getattr(data, "shape", None)
     if hasattr(data, "columns") and shape is not None and len(shape) == 2:
         check_n_variables(shape[1], name)
-    if shape is not None and len(shape) == 2 and shape[0] == 1 and shape[1] > 0:
+    if shape is not None and len(shape) == 2 and shape[0] in (0, 1) and shape[1] > 0:
+        alone = shape[0] == 1
         raise DataError(
             "too-few-rows",
-            f"{_quoted(name)} has 1 sample(s)",
+            f"{_quoted(name)} has {'1 sample(s)' if alone else 'no rows'}",
             "at least 2 rows are needed to see any variation",
-            "Rows are samples and columns are variables: transpose it if they are swapped.",
+            "Rows are samples and columns are variables: transpose it if they are swapped."
+            if alone
+            else "Check how its rows were chosen.",
             name,
         )
 

@@ -271,10 +271,11 @@ def _near_ties(scree: ContrastScree) -> tuple[str, ...]:
     tested = scree.p_values
     if scree.n_clear == scree.n_possible or tested.size == 0:
         return ()
-    near = ", ".join(f"{p:.2g}" for p in tested[scree.n_clear : scree.n_possible])
+    close = tested[scree.n_clear : scree.n_possible]
+    near = ", ".join(f"{p:.2g}" for p in close) + (" is" if len(close) == 1 else " are")
     return (
         f"{scree.n_clear} to {scree.n_possible} directions stand out; {scree.chosen} were counted "
-        f"(p = {near} is near the level {LEVEL})",
+        f"(p = {near} near the level {LEVEL})",
     )
 
 
