@@ -13,6 +13,8 @@ from contrica.explorer._server import Server
 from contrica.explorer._state import ViewState
 from tests.test_explorer.browsing import a_browser, reading
 
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
 # What is clicked: everything that can be, but what leaves the page.
 CLICKABLE = (
     ".panel button:not([disabled]), .card button:not([disabled]), .head button:not([disabled]), summary, "
@@ -45,13 +47,21 @@ class Monkey:
         action()
 
     def click(self):
-        found = [each for each in self.page.locator(CLICKABLE).all() if each.is_visible()]
+        found = [each for each in self.page.query_selector_all(CLICKABLE) if each.is_visible()]
         at = self.chance.choice(found)
         self.done[-1] += " " + (at.get_attribute("data-edit") or at.inner_text())
-        if at.get_attribute("data-export") is None:
-            at.click(timeout=20_000)
+        if at.get_attribute("data-export") is not None:
+            return
+        try:
+            at.click(timeout=10_000)
+        except playwright.Error:
+            # an answer that was on its way has taken it off the page
+            if at.is_visible():
+                raise
 
     def _said(self, what, selector):
+        # an answer on its way, of an undo say, would change the field under the keys
+        self.reader.settle()
         cards = self.page.locator(f".card {selector}")
         i, words = self.chance.randrange(cards.count()), f"{what} {len(self.done)} <i>"
         cards.nth(i).fill(words)
@@ -89,9 +99,15 @@ class Monkey:
         self.reader.do(do="set", field=field, value=value)
 
     def number(self):
-        knob = self.chance.choice(["l", "r", "pcs"])
-        self.page.click("#tab-how")
-        self.page.fill(f"#knob-{knob}", str(self.chance.choice([0, 1, 2, 3, 5, 99])))
+        knob, value = self.chance.choice(["l", "r", "pcs"]), self.chance.choice([0, 1, 2, 3, 5, 99])
+        for last in (False, False, True):
+            self.page.click("#tab-how")
+            try:
+                self.page.fill(f"#knob-{knob}", str(value), timeout=5_000)
+                break
+            except playwright.Error:  # a lasso that was drawn before has just opened its own tab
+                if last:
+                    raise
         self.page.keyboard.press("Enter")
 
     def key(self):
