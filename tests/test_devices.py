@@ -30,7 +30,7 @@ from contrica.moments.packed import BlockMoments, Moments
 from contrica.moments.projection import common_basis
 from contrica.rows.compressed import CompressedRows
 from contrica.rows.containers import as_rows
-from contrica.rows.device import to_numpy
+from contrica.rows.device import TensorRows, to_numpy
 from contrica.rows.moving import check_one_device, on_device, work_on
 from contrica.rows.products import chosen_rows, gram_times, in_memory, projected, rows_times
 from contrica.rows.protocol import iterate_blocks
@@ -398,7 +398,7 @@ def test_resamples_stay_on_the_device_of_the_model(pair, container):
         assert_allclose(other.similarity, found[0].similarity, atol=1e-6)
         assert_allclose(other.ratio_intervals, found[0].ratio_intervals, rtol=1e-6)
     study = Study(model, X, Y, None, None)
-    assert {type(part).__module__ == "torch" for part in study.placed} == {not sp.issparse(X)}
+    assert {isinstance(part, TensorRows) for part in study.placed} == {not sp.issparse(X)}
     assert study.placed is study.placed  # once
     assert "placed" not in pickle.loads(pickle.dumps(study)).__dict__
 
