@@ -69,7 +69,7 @@ def test_wrong_second_derivatives_cost_steps_only(vectors, starts):
 
     def wrong(turns):
         found = measure(turns)
-        return found._replace(bends=rng.standard_normal(found.bends.shape))
+        return found._replace(curvatures=rng.standard_normal(found.curvatures.shape))
 
     for top in climb(wrong, starts, max_iter=500, tol=1e-7):
         assert_allclose(top.value, 15.0, rtol=1e-12)

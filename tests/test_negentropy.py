@@ -73,14 +73,14 @@ def test_of_independent_sources_second_derivatives_are_sums_of_two(skewness_weig
     one, other = np.array([-0.5, -0.5, -0.5, -0.5, 2.0]), np.array([-1.0, 1.0, 3.0])
     parts = [(part - part.mean()) / part.std() for part in (one, other)]
     rows = np.array([(a, b) for a in parts[0] for b in parts[1]])
-    bends = module._Rows(rows).heights(np.eye(2)[None], skewness_weight).bends[0]
+    curvatures = module._Rows(rows).heights(np.eye(2)[None], skewness_weight).curvatures[0]
 
     def turned(angle):
         turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
         return negentropy(rows @ turn, skewness_weight)
 
     second = (turned(1e-4) - 2 * turned(0.0) + turned(-1e-4)) / 1e-8
-    assert_allclose(bends.sum(), second, rtol=1e-4)
+    assert_allclose(curvatures.sum(), second, rtol=1e-4)
 
 
 def test_copies_of_rows_are_counted(rng):

@@ -14,6 +14,7 @@ from contrica.errors import DelicateDataWarning, unmarked, warn
 from contrica.inference._check import column_findings
 from contrica.inference._donors import ask_for_donors
 from contrica.inference._findings import Finding
+from contrica.inference._identifiers import is_whole
 from contrica.rows import Rows
 from contrica.rows.files.table import ID
 from contrica.rows.protocol import block_rows, iterate_blocks
@@ -143,8 +144,7 @@ def _is_told_of(data: Data, rows: np.ndarray) -> np.ndarray:
         np.arange(len(data.values)) if data.numbers is None else data.numbers
     )
     found[0] |= bool(first[0] in (0, 1) and (first == first[0]).all())
-    whole = np.isnan(rows) | (rows == np.round(rows))
-    return found & whole.all(axis=0)
+    return found & is_whole(rows)
 
 
 def _warning(found: Finding, *, can_drop: bool) -> DelicateDataWarning:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Heights", "Measure", "Top", "climb"]
+__all__ = ["Heights", "Maximum", "Measure", "climb"]
 
 # Steps that tell of second derivatives.
 REMEMBERED = 10
@@ -41,20 +41,20 @@ class Heights(NamedTuple):
     values : ndarray of shape (s,)
     slopes : ndarray of shape (s, d, d)
         By how much it rises where a multiple of one source is added to another: of the i-th to the j-th.
-    bends : ndarray of shape (s, d)
+    curvatures : ndarray of shape (s, d)
         The c: second derivative by the angle between two independent sources is the sum of theirs.
     """
 
     values: np.ndarray
     slopes: np.ndarray
-    bends: np.ndarray
+    curvatures: np.ndarray
 
 
 # Takes rotations, an array of shape (s, d, d).
 Measure = Callable[[np.ndarray], Heights]
 
 
-class Top(NamedTuple):
+class Maximum(NamedTuple):
     """Where a start has led to.
 
     Attributes
@@ -73,7 +73,7 @@ class Top(NamedTuple):
     gradient_norm: float
 
 
-def climb(measure: Measure, starts: np.ndarray, *, max_iter: int, tol: float) -> list[Top]:
+def climb(measure: Measure, starts: np.ndarray, *, max_iter: int, tol: float) -> list[Maximum]:
     """Up from every start to a maximum of a positive function of rotations.
 
     Parameters
@@ -89,11 +89,11 @@ def climb(measure: Measure, starts: np.ndarray, *, max_iter: int, tol: float) ->
 
     Returns
     -------
-    list of Top
+    list of Maximum
         In the order of the starts.
     """
-    way = _Way(starts, measure(starts))
-    tops: dict[int, Top] = {}
+    way = _Ascents(starts, measure(starts))
+    tops: dict[int, Maximum] = {}
     while True:
         ended = way.ended(max_iter, tol)
         tops |= {int(way.number[i]): way.top(int(i)) for i in np.flatnonzero(ended)}
@@ -103,7 +103,7 @@ def climb(measure: Measure, starts: np.ndarray, *, max_iter: int, tol: float) ->
         way.step(measure)
 
 
-class _Way:
+class _Ascents:
     """Where starts have come to, one in each entry of every array, and the step that is tried next."""
 
     def __init__(self, starts: np.ndarray, found: Heights) -> None:
@@ -129,10 +129,10 @@ class _Way:
         """Which starts have come to their end."""
         return self.at_its_top | (self.gradient_norm <= tol) | (self.n_iter >= max_iter)
 
-    def top(self, i: int) -> Top:
+    def top(self, i: int) -> Maximum:
         """Where one of them has come to."""
         norm = float(self.gradient_norm[i])
-        return Top(self.turn[i], float(self.value[i]), int(self.n_iter[i]), norm)
+        return Maximum(self.turn[i], float(self.value[i]), int(self.n_iter[i]), norm)
 
     def leave(self, ended: np.ndarray) -> None:
         """Go on without some."""
@@ -223,7 +223,7 @@ def _gradient(found: Heights) -> np.ndarray:
 
 def _curvature(found: Heights) -> np.ndarray:
     """How fast the gradient falls with each angle, at least a share of where it falls fastest."""
-    both = -(found.bends[:, :, None] + found.bends[:, None, :])
+    both = -(found.curvatures[:, :, None] + found.curvatures[:, None, :])
     size = np.abs(both)
     largest = size.max(axis=(1, 2), keepdims=True)
     return np.asarray(np.maximum(size, np.maximum(MIN_CURVATURE * largest, np.finfo(float).tiny)))

@@ -83,10 +83,5 @@ def contrast_axes(
     """
     if floor is None:
         floor = floor_of(fore, back, n_background_samples or 1)
-    if isinstance(back, np.ndarray):
-        damped = back.copy()
-        damped.flat[:: len(back) + 1] += floor
-    else:
-        damped = plus_diagonal(back, floor)
-    ratios, axes = contrast_spectrum(fore, damped, count)
+    ratios, axes = contrast_spectrum(fore, plus_diagonal(back, floor), count)
     return ratios[::-1], axes[:, ::-1]

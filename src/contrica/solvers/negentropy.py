@@ -25,7 +25,7 @@ import numpy as np
 from contrica.rows.device import like, namespace, to_numpy
 from contrica.rows.moving import rows_pay_on_card, there
 from contrica.rows.threads import ALONE, Team, team
-from contrica.solvers.ascent import Heights, Top, climb
+from contrica.solvers.ascent import Heights, Maximum, climb
 from contrica.validation import check_count, check_scale
 
 __all__ = ["Rotation", "farthest_from_gaussian", "negentropy"]
@@ -158,7 +158,7 @@ def farthest_from_gaussian(
     with team(THREADS if d >= THREADED_DIMENSIONS and not by_card else 1) as threads:
         rough = _CardRows(some) if by_card else None
 
-        def search(own: np.ndarray) -> list[Top]:
+        def search(own: np.ndarray) -> list[Maximum]:
             rows = rough or _Rows(some)
             measure = partial(rows.heights, skewness_weight=skewness_weight)
             return climb(measure, own, max_iter=max_iter, tol=max(tol, ROUGHLY))
@@ -208,8 +208,8 @@ def _heights(
     """
     a, b = _factors(tails, skewness, skewness_weight)
     own = slopes[..., range(slopes.shape[-1]), range(slopes.shape[-1])]
-    bends = -4 * own - 2 * a * (tails + GAUSSIAN) - 4 * b * skewness
-    return Heights(_distance(tails, skewness, skewness_weight), 2 * slopes, bends)
+    curvatures = -4 * own - 2 * a * (tails + GAUSSIAN) - 4 * b * skewness
+    return Heights(_distance(tails, skewness, skewness_weight), 2 * slopes, curvatures)
 
 
 def _factors(tails: Any, skewness: Any, skewness_weight: float) -> tuple[Any, Any]:

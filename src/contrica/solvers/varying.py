@@ -6,7 +6,6 @@ import numpy as np
 from scipy.stats import f as f_distribution
 
 from contrica.rows.device import like, to_numpy
-from contrica.rows.protocol import block_rows, iterate_blocks
 from contrica.solvers.group_design import GroupDesign
 from contrica.solvers.permutation_null import LEVEL, N_PERMUTATIONS
 from contrica.solvers.problem import Problem
@@ -79,15 +78,15 @@ def _p_of_rows(problem: Problem, filters: np.ndarray) -> np.ndarray:
 
 
 def _fourth_moments(problem: Problem, filters: np.ndarray) -> np.ndarray:
-    """E s⁴ / (E s²)² of every source over all rows, of each dataset about its mean."""
-    sums = np.zeros((2, filters.shape[1]))
-    for rows in problem.rows:
-        mean = rows.mean(axis=0)
-        for block in iterate_blocks(rows, block_rows(rows.shape[1])):
-            squares = ((block - mean) @ filters) ** 2
-            sums += squares.sum(axis=0), np.einsum("ik,ik->k", squares, squares)
-    n_rows = sum(map(len, problem.rows))
-    return np.asarray(n_rows * sums[1] / np.maximum(sums[0] ** 2, np.finfo(float).tiny))
+    """E s⁴ / (E s²)² of every source over all rows, of each dataset about its mean.
+
+    E s⁴ is κ₄ + 3 σ⁴ along the filter.
+    """
+    counts = [part.n_samples for part in problem.datasets]
+    squares = np.array([variances_along(filters, part.covariance) for part in problem.datasets])
+    fourths = [part.fourth.coefficients(filters) for part in problem.datasets] + 3 * squares**2
+    square, fourth = (np.average(each, axis=0, weights=counts) for each in (squares, fourths))
+    return np.asarray(fourth / np.maximum(square**2, np.finfo(float).tiny))
 
 
 def _p_of_groups(design: GroupDesign, filters: np.ndarray) -> tuple[np.ndarray, float]:
